@@ -8,14 +8,14 @@ use plimsoll_systems::WorkloadResult;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-/// The most fields of a dataset.
+/// The maximum number of fields of a dataset.
 const FIELDS_MAX: u64 = 3_000;
 
 /// The settings, as typed.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Typed {
-    /// The fields of the metadata.
+    /// The number of fields in the metadata.
     fields: u64,
     /// The group that owns the datasets.
     #[serde(default = "group_default")]
@@ -50,7 +50,7 @@ struct Datasets {
 }
 
 impl Datasets {
-    /// The PID of a request. Two runs have different PIDs, and so have two operations of a run.
+    /// The PID of a request. No two operations share a PID, in one run or in two.
     fn pid(&self, number: u64) -> String {
         let run = mix(self.context.seed.wrapping_add(STEP)) ^ self.context.start_ms.cast_unsigned();
         format!("PID.SAMPLE.PREFIX/in-{run:016x}-{number}")
@@ -94,7 +94,7 @@ impl ReadBack for Datasets {
         out.extend_from_slice(format!("/api/v3/datasets/{pid}").as_bytes());
     }
 
-    /// A sent field is shown with its value. The catalogue adds fields, also to a field of the metadata.
+    /// The answer must show every sent field with its value. The catalogue adds fields, also within the metadata.
     fn judge(&self, part: Part, answer: &[u8]) -> Shown {
         let Ok(shown) = serde_json::from_slice::<Value>(answer) else { return Shown::Unclear };
         let sent = self.dataset(part.number);
@@ -106,7 +106,7 @@ impl ReadBack for Datasets {
     }
 }
 
-/// Whether a value has each field of another, and equals it elsewhere.
+/// Whether `shown` has every field of `sent`, at every level. Values other than objects must be equal.
 fn contains(shown: &Value, sent: &Value) -> bool {
     match (shown, sent) {
         (Value::Object(shown), Value::Object(sent)) => {

@@ -1,4 +1,4 @@
-//! Makes the bodies of the workload `files`: blocks of files, as one object or one file a line.
+//! Makes the bodies of the workload `files`: blocks of files, as one object or with one file per line.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -9,21 +9,21 @@ use plimsoll_systems::WorkloadResult;
 use serde::Deserialize;
 use serde_json::Value;
 
-/// The most files of a body.
+/// The maximum number of files in a body.
 const FILES_MAX: u64 = 1_000_000;
-/// The bytes of a file of the catalogue.
+/// The size of each file in the catalogue, in bytes.
 const FILE_BYTES: u64 = 1_000;
 
 /// The settings, as typed.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Typed {
-    /// The files of a body.
+    /// The number of files in a body.
     files: u64,
-    /// The form.
+    /// The form of a body.
     #[serde(default)]
     form: Form,
-    /// The filled-in datasets, which get the blocks in turn; for the form `block`.
+    /// The number of filled-in datasets. In the form `block` they get the blocks in turn.
     #[serde(default = "datasets_default")]
     datasets: u64,
 }
@@ -39,7 +39,7 @@ enum Form {
     /// SciCat's object with all files.
     #[default]
     Block,
-    /// A file a line.
+    /// One file per line.
     Lines,
 }
 

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 /// Bounds of single numbers.
 const DATASETS_MAX: u64 = 10_000_000;
 const FIELDS_MAX: u64 = 3_000;
-/// The most fields of all datasets.
+/// The maximum number of fields of all datasets together.
 const ALL_FIELDS_MAX: u64 = 1_000_000_000;
 
 /// The data that the catalogue holds before it starts.
@@ -20,7 +20,7 @@ const ALL_FIELDS_MAX: u64 = 1_000_000_000;
 struct Section {
     /// Published datasets, from `PID.SAMPLE.PREFIX/predefined_0` on.
     datasets: u64,
-    /// Fields of the metadata of each.
+    /// Fields in the metadata of each dataset.
     #[serde(default = "fields_default")]
     fields: u64,
 }

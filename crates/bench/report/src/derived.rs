@@ -48,7 +48,7 @@ pub(crate) fn classes(errors: &BTreeMap<String, u64>) -> Option<(u64, String)> {
     (total > 0).then_some((total, list))
 }
 
-/// The durability that the run asked of the server: write concern and durability profile. A service has settings of its database.
+/// The durability that the run requested from the server: write concern and durability profile. For a service, the settings of its database.
 pub(crate) fn promise(run: &Run, integrity: &Integrity) -> String {
     if integrity.proof == Proof::ReadBack {
         return "acknowledged by the service".to_owned();
@@ -57,7 +57,7 @@ pub(crate) fn promise(run: &Run, integrity: &Integrity) -> String {
     let concern = if declared.is_empty() { NOT_REPORTED } else { declared };
     let profile = run.server.profile.as_ref().map(|profile| format!(", {profile} profile"));
     let concern = match &run.workflow {
-        // The engine always asks for this, whatever the scenario says.
+        // The engine always requests this write concern, independent of the scenario.
         Some(work) if work.store == "postgres" => "synchronous_commit=on".to_owned(),
         Some(_) => r#"write concern {"w": "majority", "j": true}"#.to_owned(),
         None => format!("write concern {concern}"),
@@ -125,7 +125,7 @@ pub(crate) struct Tail {
     pub of: fn(&Latency) -> Option<u64>,
 }
 
-/// The high percentile that a report of a search shows: p95 if most of them have too few operations for a p99.
+/// The high percentile that a report of a search shows: p95 if most trials have too few operations for a p99.
 pub(crate) fn tail(line: &Line) -> Tail {
     let all = judged(line).count();
     let with_p99 = judged(line).filter(|probe| probe.response_ns.p99.is_some()).count();

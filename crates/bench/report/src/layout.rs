@@ -149,8 +149,8 @@ const COLUMN_MIN: usize = 4;
 const FLEXIBLE_MIN: usize = 20;
 
 /// `table` under its headings, indented by two, with two blanks between columns. Columns are as wide as their widest cells.
-/// Where a line exceeds the screen, the flexible column gives way first. If that is not enough, the table is split: the columns
-/// that do not fit follow below, after its keys.
+/// If a line is wider than the screen, the flexible column shrinks first. If that is not enough, the table is split: the columns
+/// that do not fit follow below, after the key columns.
 pub(crate) fn lines(table: &Table, screen: Screen) -> Vec<String> {
     let width = screen.width.0;
     let natural: Vec<usize> = (0..table.columns.len()).map(|column| widest(table, column)).collect();

@@ -11,12 +11,12 @@ pub struct Listing {
     pub title: String,
     /// The headings.
     pub columns: Vec<&'static str>,
-    /// One text a column.
+    /// One text per column.
     pub rows: Vec<Vec<String>>,
 }
 
-/// A title with facts below it, then lists. Facts without a value and lists without rows are left out. The first column of a list gives way
-/// if room is short.
+/// A title with facts below it, then lists. Facts without a value and lists without rows are left out. The first column of a list
+/// shrinks if space is short.
 pub fn text(title: &str, facts: Vec<(&str, Option<String>)>, lists: &[Listing], screen: Screen) -> String {
     let mut document = Document::new(screen);
     let facts =
@@ -30,7 +30,7 @@ fn table(list: &Listing) -> Table {
     Table {
         title: list.title.clone(),
         columns: list.columns.iter().map(|name| left(*name)).collect(),
-        // Texts of callers and of services must not command the terminal.
+        // Texts of callers and services must not control the terminal.
         rows: list.rows.iter().map(|row| row.iter().map(|text| plain(text).into()).collect()).collect(),
         flexible: 0,
         wraps: true,

@@ -4,11 +4,11 @@ pub use plimsoll_measure::count::exact;
 use plimsoll_measure::histogram::{Latency, supported};
 use plimsoll_measure::run::{Operation, Run};
 
-/// Stands for a value that the server does not report.
+/// The placeholder for a value that the server does not report.
 pub const NOT_REPORTED: &str = "not reported";
-/// Stands for a percentile that too few values support.
+/// The placeholder for a percentile that too few values support.
 pub const N_TOO_SMALL: &str = "n too small";
-/// Stands for a value that was not measured.
+/// The placeholder for a value that was not measured.
 pub const NONE: &str = "–";
 
 const TIMES: [(f64, &str); 5] = [(1.0, "ns"), (1e3, "µs"), (1e6, "ms"), (1e9, "s"), (60e9, "min")];
@@ -71,7 +71,7 @@ pub fn ranked(ns: Option<u64>, rank: f64, of: &Latency) -> String {
     }
 }
 
-/// The second figure of the 99th percentile, if failed operations change it: ` (with failures: none, 1.2 % failed)`.
+/// The 99th percentile with failures, if failed operations change it: ` (with failures: none, 1.2 % failed)`.
 pub fn p99_with_failures(it: &Operation) -> String {
     let Some(all) = &it.response_with_failures_ns else { return String::new() };
     let p99 = ranked(all.p99, 99.0, all);
@@ -119,7 +119,7 @@ impl Quantile {
         }
     }
 
-    /// The fewest values that support it: ten lie beyond it.
+    /// The smallest number of values that supports it: then ten values lie beyond it.
     const fn count_min(self) -> u64 {
         match self {
             Self::P50 => 20,
@@ -178,7 +178,7 @@ pub fn reported<T>(value: Option<T>, show: impl Fn(T) -> String) -> String {
     value.map_or_else(|| NOT_REPORTED.to_owned(), show)
 }
 
-/// A value that may be unknown: a dash stands for it then.
+/// A value, or a dash if it is unknown.
 pub(crate) fn or_dash<T>(value: Option<T>, show: impl FnOnce(T) -> String) -> String {
     value.map_or_else(|| NONE.to_owned(), show)
 }
@@ -188,7 +188,7 @@ pub(crate) fn micros(us: f64) -> String {
     latency((us * 1000.0).round().max(0.0) as u64)
 }
 
-/// `count` things: `1 document`, `2,000 documents`.
+/// A count with its noun: `1 document`, `2,000 documents`.
 pub fn counted(count: u64, thing: &str) -> String {
     format!("{} {thing}{}", exact(count), if count == 1 { "" } else { "s" })
 }
@@ -244,11 +244,11 @@ fn whole(number: f64) -> u64 {
     number.round().max(0.0) as u64
 }
 
-/// `value` in the largest of `units` (factor, name) in which it still reads as 1 or more after rounding.
+/// `value` in the largest of `units` (factor, name) in which it is at least 1 after rounding.
 fn scaled(value: f64, units: &[(f64, &str)]) -> String {
     let fits = |(factor, _): &&(f64, &str)| value.abs() / factor >= 0.9995;
     let (factor, name) = units.iter().rev().find(fits).unwrap_or(&units[0]);
-    // Minutes begin late: 75 s reads better than 1.25 min.
+    // Minutes begin late, because 75 s reads better than 1.25 min.
     let (factor, name) = if *name == "min" && value < 119.95e9 { (&1e9, &"s") } else { (factor, name) };
     let number = value / factor;
     let is_short = *factor == 1.0 && number.fract() == 0.0 && number.abs() < 1000.0;

@@ -34,7 +34,7 @@ pub fn of(session: &Session) -> Option<Bottleneck> {
     })
 }
 
-/// Why the load of the phase cannot be examined.
+/// The reason why the load of the phase cannot be examined.
 fn reason(session: &Session, phase: &PhaseFacts) -> Option<String> {
     if session.watched.length_s() < WINDOW_S_MIN {
         return Some(format!("it lasted less than {WINDOW_S_MIN} s"));

@@ -17,7 +17,7 @@ pub enum Exit {
     Server,
     /// An acknowledged write is missing or wrong.
     Integrity,
-    /// The verdict is INVALID, and the user asked to fail then.
+    /// The verdict is INVALID, and the user requested a failure for this verdict.
     Invalid,
     /// An expectation failed.
     Expectation,

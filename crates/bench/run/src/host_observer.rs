@@ -1,4 +1,4 @@
-//! Samples the machine of a local server ten times a second, on its own thread. Asks no server, so a server that stands still is
+//! Samples the machine of a local server ten times a second, on its own thread. Contacts no server, so a server that hangs is
 //! watched too.
 
 use std::collections::VecDeque;
@@ -29,7 +29,7 @@ pub struct HostObserver {
 }
 
 impl HostObserver {
-    /// Starts to sample these processes of one server; none without a process on this machine. Times count from `start`.
+    /// Starts to sample these processes of one server. `None` if none of them is on this machine. Times count from `start`.
     pub fn start(pids: &[u32], start: Instant) -> Option<Self> {
         let mut watch = HostWatch::of(pids)?;
         let samples = Arc::new(Mutex::new(VecDeque::new()));
@@ -69,7 +69,7 @@ fn keep(samples: &Mutex<VecDeque<HostSample>>, sample: Option<HostSample>) {
     samples.extend(sample);
 }
 
-/// The pause after a look that took `took`.
+/// The pause after a sample that took `took`.
 fn pause(took: Duration) -> Duration {
     (took * PAUSE_PER_LOOK).clamp(EVERY.saturating_sub(took), PAUSE_MAX)
 }

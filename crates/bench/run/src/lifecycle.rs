@@ -38,7 +38,7 @@ use crate::system::{RunContext, Subject, System, Workers, resolve};
 use plimsoll_scenario as scenario;
 use plimsoll_scenario::{Loaded, Plan, plan};
 
-/// The time that the terminal has to take the last line.
+/// The time limit for writing the last line to the terminal.
 const LAST_WORD_MAX: Duration = Duration::from_millis(100);
 
 /// How far ahead a suggested start time is, in milliseconds: shards need time to get ready.
@@ -136,7 +136,7 @@ pub fn open_at(checked: Checked, options: &LoadOptions, start: Option<Moment>) -
     begin().inspect_err(|_| clear(&path))
 }
 
-/// The way to go on with a run that ended at once. Only a server that the run did not start still has the writes.
+/// The advice after a run that ended at once. Only a server that the run did not start still has the writes.
 fn cut_off(path: &Path, server: Option<&Choice>) -> String {
     let path = path.display();
     let writes = match server {
@@ -207,7 +207,7 @@ pub fn runtime() -> anyhow::Result<tokio::runtime::Runtime> {
     tokio::runtime::Builder::new_current_thread().enable_all().build().context("start the runtime")
 }
 
-/// Refuses a matrix: it holds many scenarios, and a search takes one.
+/// Refuses a matrix, because a matrix holds many scenarios and a search needs one.
 fn check_single(name: &str, scenario: &scenario::Scenario) -> anyhow::Result<()> {
     anyhow::ensure!(
         scenario.matrix.is_none(),
@@ -218,7 +218,7 @@ fn check_single(name: &str, scenario: &scenario::Scenario) -> anyhow::Result<()>
 }
 
 /// The first Ctrl-C or SIGTERM sets the flag; one that arrives more than [`DEBOUNCE_NS`](crate::signals::DEBOUNCE_NS) later ends the program at once. Servers
-/// that Plimsoll started end with it, and one line tells how to continue: `continued`.
+/// that Plimsoll started end with the program, and a last line shows `continued`: how to continue.
 ///
 /// # Errors
 /// When the signal handlers cannot be registered.

@@ -162,7 +162,7 @@ pub fn check_vacant(out: Option<&Path>) -> anyhow::Result<()> {
     }
 }
 
-/// Why nothing new can be written into a directory: it is not empty, or is a file. `None` if it is vacant or does not exist.
+/// The reason why a run cannot use a directory: it is not empty, or is a file. `None` if it is vacant or does not exist.
 pub fn occupied(path: &Path) -> Option<String> {
     if path.exists() && !path.is_dir() {
         return Some(format!("{} is a file", path.display()));

@@ -21,7 +21,7 @@ use plimsoll_scenario::Plan;
 
 /// The minimum operations for comparing a rate with the ceiling.
 const OPERATIONS_MIN: u64 = 10;
-/// A load of this many nanoseconds needs no `OPERATIONS_MIN`: the ceiling is measured for as long.
+/// A load of this many nanoseconds needs no `OPERATIONS_MIN`, because the measurement of the ceiling takes as long.
 const LOAD_NS_MIN: u64 = 1_000_000_000;
 /// Below this headroom the tool, not the server, may limit the load.
 const HEADROOM_MIN: f64 = 2.0;
@@ -41,7 +41,7 @@ pub struct Account<'a> {
     pub samples: &'a [ServerSample],
     /// The plan.
     pub plan: &'a Plan,
-    /// Why it ended.
+    /// The reason why it ended.
     pub ended: Ended,
     /// Whether the user asked the run to stop.
     pub stopped: bool,

@@ -79,7 +79,7 @@ pub struct Session {
     pub samples: Vec<ServerSample>,
     /// The result of a ladder.
     pub ladder: Option<Ladder>,
-    /// Why the run ended early, if it did.
+    /// The reason why the run ended early, if it did.
     pub ended: Ended,
     /// Median round trips of an empty request before and after the load, in nanoseconds.
     pub pings_ns: Vec<u64>,
@@ -87,9 +87,9 @@ pub struct Session {
     pub server_clock: Option<ServerClock>,
     /// Operations and documents per second against a server that answers at once, before and after the load.
     pub ceilings: Vec<(f64, f64)>,
-    /// The tool's latency floor with its last load, and the lowest bound on a response time; none if that load was closed.
+    /// The tool's latency floor with the last load, and the lowest bound on a response time. `None` if the last load was closed.
     pub floor: Option<(Latency, Option<u64>)>,
-    /// The phase whose latency floor is measured; none for the last one of the plan.
+    /// The phase whose latency floor is measured. `None`: the last phase of the plan.
     pub floor_phase: Option<Phase>,
     /// Each server's share of the load.
     pub spread: Vec<ServerShare>,
@@ -128,7 +128,7 @@ impl Session {
         clock::now().since(self.start)
     }
 
-    /// Whether the run cannot go on.
+    /// Whether the run cannot continue.
     pub fn is_over(&self) -> bool {
         self.ended.is_early() || self.control.is_stopped()
     }
@@ -207,7 +207,7 @@ impl Session {
         self.system.prepare(&self.plan, phase, &mut |text| sinks.note(start, text, control))
     }
 
-    /// The samples of the server's machine since a moment of the run, in order; none unless the server is on this machine.
+    /// The samples of the server's machine since a moment of the run, in order. Empty unless the server is on this machine.
     pub fn host_since(&self, from_ns: u64) -> Vec<HostSample> {
         self.host.as_ref().map(|host| host.since(from_ns)).unwrap_or_default()
     }
@@ -300,7 +300,8 @@ impl Session {
         usize::try_from(received / answers.max(1)).unwrap_or(ANSWER_BYTES_MAX).min(ANSWER_BYTES_MAX)
     }
 
-    /// The lowest bound on the slow end of a latency, in nanoseconds: of the objective of a search, or of the expectations.
+    /// The lowest bound on the slow end of a latency, in nanoseconds. A search has the bound in its objective, any other run in its
+    /// expectations.
     fn latency_bound_ns(&self, is_searched: bool) -> Option<u64> {
         if is_searched {
             let bounds = self.plan.objective.bounds.iter();

@@ -198,7 +198,7 @@ fn operators(source: Source<'_>) -> anyhow::Result<Value> {
     }
 }
 
-/// A list of updates in turns, each of which compiles.
+/// A list of updates that are sent in turns. Each update compiles.
 fn one_of(source: Source<'_>, template: &Template) -> anyhow::Result<Value> {
     const WRITE: &str =
         "`one_of` takes a list of updates: write for example {one_of: [{$inc: {a: 1}}, {$inc: {b: 1}}]}";

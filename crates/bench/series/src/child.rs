@@ -69,7 +69,7 @@ impl Start<'_> {
         pinned(self.cpus, || Child::run(command, Lifetime::Interrupted))?.with_context(start)
     }
 
-    /// Runs it to its end. When `flag` is set, it is asked to end; a watchdog may end it earlier.
+    /// Runs the process to its end. When `flag` is set, the process gets a request to end. A watchdog may end it earlier.
     ///
     /// # Errors
     /// When it cannot be started, or the signal cannot be sent.

@@ -29,7 +29,7 @@ pub trait Series {
 pub enum Next {
     /// The series continues.
     Continue,
-    /// The others are skipped.
+    /// The remaining runs are skipped.
     Stop,
 }
 

@@ -94,7 +94,7 @@ impl Server {
         &self.uri
     }
 
-    /// Arguments that describe how this program started the server; none for a running server.
+    /// Arguments that describe how this program started the server. Empty for a running server.
     pub fn arguments(&self) -> Vec<String> {
         let Some(server) = &self.place.server else { return Vec::new() };
         let mut facts = ServerFacts::default();

@@ -34,7 +34,7 @@ pub struct Built {
     pub path: Vec<String>,
     /// The limit of events in flight.
     pub in_flight_events_max: usize,
-    /// Takes the records that a broker acknowledged, if this pipeline produces them: the ledger of their producer.
+    /// Takes the records that a broker acknowledged, for the ledger. `None` unless this pipeline produces the records of a topic.
     pub produced: Option<TakeProduced>,
 }
 
@@ -65,8 +65,8 @@ pub fn build(file: &PipelineFile, base: &Path) -> anyhow::Result<Built> {
     Ok(Built { produced, ..assemble(file, file.source.kind(), parts, settings(file))? })
 }
 
-/// A sink with a ledger, if the file produces the records of a topic itself. Records that it copies have a source to which an audit
-/// compares them.
+/// A sink with a ledger, if the file produces the records of a topic itself. Copied records need no ledger: an audit compares
+/// them with their source.
 #[cfg(feature = "kafka")]
 fn ledgered(file: &PipelineFile) -> anyhow::Result<Option<(Box<dyn SinkFactory>, TakeProduced)>> {
     let (SourceSection::Generator(_), SinkSection::Kafka(typed)) = (&file.source, &file.sink) else {

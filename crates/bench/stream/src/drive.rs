@@ -101,12 +101,12 @@ pub fn drive(
     Ok((stream, failure))
 }
 
-/// The reason why a pipeline failed whose events are all dead letters.
+/// The reason for the failure of a pipeline whose events are all dead letters.
 fn fruitless(dead_letters: u64) -> String {
     format!("no event succeeded: all {dead_letters} became dead letters; each says why")
 }
 
-/// Samples a pipeline until it has ended. Returns none if an aborted pipeline's threads did not end in time:
+/// Samples a pipeline until it has ended. Returns `None` if an aborted pipeline's threads did not end in time:
 /// they end with the process.
 async fn watch_until_end(
     watch: &mut Watch,
@@ -244,8 +244,8 @@ impl Watch {
         words
     }
 
-    /// Refuses to call it a success if the pipeline reached its end condition without reading its source at all. A signal may
-    /// stop a pipeline that still waits for its source.
+    /// Fails a pipeline that reached its end condition without reading its source at all. A pipeline that still waits for its
+    /// source may be stopped by a signal.
     fn refuse_unread(&self, ended: Ended) -> Result<Ended, Error> {
         let unread = self.finished && ended == Ended::Drained && self.meter.counts().get(Count::Read) == 0;
         match self.meter.trouble().filter(|_| unread) {

@@ -28,7 +28,7 @@ pub struct Subject<'a> {
     pub setup: &'a Setup,
     /// The servers that hold the documents.
     pub servers: Vec<ConnectOptions>,
-    /// Whether the user's URI asks for one server: the members of its set may be out of reach.
+    /// Whether the user's URI asks for one server alone. The other members of its replica set may be unreachable.
     pub is_direct: bool,
     /// The longest wait for a server that restarts.
     pub patience: Duration,
@@ -80,8 +80,8 @@ fn read(
         .context("read the documents back")
 }
 
-/// The scope of the audit. Where documents vanish by design, they may vanish between the scans of two members. A direct connection asks for one
-/// server alone.
+/// The scope of the audit. Only one member is read if documents vanish by design, because they may vanish between the scans of two
+/// members. The same holds for a direct connection, which asks for one server alone.
 fn scope<'a>(subject: &Subject<'a>) -> Scope<'a> {
     let scope = Scope::of(subject.setup, touched(subject), subject.other_writers);
     let reads_one = subject.is_direct || subject.before.vanishing.is_some();
@@ -155,7 +155,7 @@ fn integrity(subject: &Subject<'_>, audited: Audited) -> Integrity {
     }
 }
 
-/// The ID of another run, or the end of it if its documents omit the time.
+/// The ID of another run, or only the last part if its documents omit the time.
 fn other_run(run: Run) -> String {
     let id = session::id(run);
     if run.time_s == 0 { format!("…{}", &id[8..]) } else { id }

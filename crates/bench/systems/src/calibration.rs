@@ -36,13 +36,14 @@ pub use round_trips::RoundTrips;
 
 /// Length of the load against the null server, in seconds. The first second only warms up.
 const CEILING_S: u64 = 2;
-/// The most judged seconds of a replay.
+/// The maximum number of judged seconds of a replay.
 const FLOOR_S_MAX: u64 = 5;
-/// The operations that a p99 needs.
+/// The number of operations that a p99 needs.
 const OPERATIONS_OF_P99: f64 = 1_100.0;
-/// The most documents of one operation against the null server. Larger batches cost the same per document, but more memory.
+/// The maximum number of documents of one operation against the null server. Larger batches cost the same per document, but more
+/// memory.
 const BATCH_MAX: u64 = 10_000;
-/// The most bytes of its documents.
+/// The maximum size of the documents of one operation against the null server, in bytes.
 const BATCH_BYTES_MAX: u64 = 16 << 20;
 /// Exchanges that bound the offset of a server's clock.
 const CLOCK_EXCHANGES: usize = 10;
@@ -117,7 +118,7 @@ pub fn floor(
     replayed(replay, |phase, sink| engine.run(phase, control, &mut [], sink))
 }
 
-/// A null server, and an engine of which every server is this one.
+/// A null server, and an engine that has this null server in place of every server.
 fn against_null(
     setup: &Arc<Setup>,
     (servers, workers): (usize, usize),
@@ -188,7 +189,7 @@ pub fn replayed(
     Ok(all.response.latency())
 }
 
-/// The length of a replay, in seconds: after the first one, long enough for a p99 if that takes no longer than `FLOOR_S_MAX`.
+/// The length of a replay, in seconds: the first second, then enough seconds for a p99, at most `FLOOR_S_MAX`.
 fn floor_s(phase: &Phase) -> u64 {
     let per_s: f64 = phase.loads.iter().filter_map(|load| load.arrivals.peak()).sum();
     1 + ((OPERATIONS_OF_P99 / per_s.max(1.0)).ceil() as u64).clamp(1, FLOOR_S_MAX)

@@ -11,7 +11,7 @@ use plimsoll_run::exit::explained;
 use plimsoll_wire::{ConnectOptions, Connection};
 use tokio::runtime::Runtime;
 
-/// The most explained violations.
+/// The maximum number of explained violations.
 const EXAMPLES_MAX: usize = 10;
 
 /// The reason why a server commits no transaction, if so.

@@ -66,7 +66,7 @@ pub struct Database {
     engine: Option<ClientEngine>,
     journal: Option<JournalWriter>,
     promised: Option<Promised>,
-    /// Why lists are appended to without transactions, if so.
+    /// The reason why appends to lists have no transactions, if so.
     without_transactions: Option<String>,
 }
 
@@ -123,7 +123,7 @@ fn check_reads(setup: &Setup, place: &RunningServer) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Refuses a pool of an address that the lean client would exceed.
+/// Refuses a pool limit in an address that the lean client would exceed.
 fn check_pools(setup: &Setup, place: &RunningServer, connections: u32) -> anyhow::Result<()> {
     for server in place.all() {
         Connections::check_pool(setup.client, pool_options(server.deployment.uri()).max, connections)?;
@@ -131,7 +131,8 @@ fn check_pools(setup: &Setup, place: &RunningServer, connections: u32) -> anyhow
     Ok(())
 }
 
-/// Refuses an option of an address that weakens TLS and that the driver does not know: it would refuse certificates without a reason in sight.
+/// Refuses an option of an address that weakens TLS and that the driver does not know. The driver would refuse certificates without
+/// a visible reason.
 fn check_tls(setup: &Setup, place: &RunningServer) -> anyhow::Result<()> {
     let is_named =
         |server: &RunningServer| lean_options(server.deployment.uri()).contains(&"tlsAllowInvalidHostnames");

@@ -40,13 +40,13 @@ pub use check::check;
 
 /// The number of initial round trips. Their duration determines the number of further round trips.
 const PINGS: usize = 10;
-/// The size of an answer of the null server beside the text of its body, in bytes, about.
+/// The approximate size of a null server's answer without the text of its body, in bytes.
 const ANSWER_BYTES: usize = 120;
 
 /// A service under load.
 #[derive(Debug)]
 pub struct Service {
-    /// The process, if Plimsoll started it. Faults share it, so that each knows the effects of the others, also across phases.
+    /// The process, if Plimsoll started it. Faults share it, so that each fault allows for the others, also across phases.
     /// Fields drop in order: `started` drops after this value and then owns the process alone.
     process: Option<Owned<Process>>,
     /// The service, if this run started it.
@@ -95,7 +95,7 @@ pub enum Address {
 }
 
 impl Service {
-    /// A null server, and an engine for it. None if the null server does not support the service's protocol.
+    /// A null server, and an engine for it. `None` if the null server does not support the service's protocol.
     fn against_null(
         &self,
         answer_bytes: usize,
@@ -123,7 +123,7 @@ impl Service {
             Address::Running(url) => (url, None),
             Address::Started(started) => (started.url(), Some(*started)),
         };
-        // All shards of one run share a start time, whenever each was started.
+        // All shards of one run share a start time, even if they were started at different times.
         let is_whole = context.shard == Share::WHOLE;
         let start_ms = if is_whole { clock::wall_ms() } else { u64::from(context.run.time_s) * 1000 };
         let to = Destination { url: &url, start_ms, services };
@@ -329,8 +329,8 @@ impl System for Service {
         Ok(())
     }
 
-    /// Requests the documents of operations with `read_back` by their keys; `None` without one: then only its database knows the
-    /// stored data.
+    /// Requests the documents of operations with `read_back` by their keys. `None` without such operations: then only the service's
+    /// database knows the stored data.
     fn audit(
         &mut self,
         patience: Duration,
@@ -363,7 +363,7 @@ impl System for Service {
     }
 }
 
-/// A null server whose answers have this size, in bytes, about.
+/// A null server whose answers have approximately this size, in bytes.
 fn null_options(answer_bytes: usize) -> plimsoll_http::null::Options {
     let options = plimsoll_http::null::Options::default();
     match answer_bytes.checked_sub(ANSWER_BYTES) {

@@ -24,8 +24,8 @@ struct Trucks {
     /// The interval between two points of a truck.
     #[serde(default = "interval_default")]
     interval: Span,
-    /// The time from the first points to the run's start. A load that sends faster than the trucks would runs ahead of the clock,
-    /// and the service refuses readings from the future.
+    /// The time from the first points to the run's start. A load faster than the real trucks runs ahead of the clock, and the
+    /// service refuses readings from the future.
     #[serde(default = "before_default")]
     before: Span,
     /// Whether each acknowledged reading is read back after the load.
@@ -72,7 +72,7 @@ struct Batches {
 }
 
 impl Batches {
-    /// The points of a body. Replaces a missing batch by a point of the batch before, because a body has at least one reading.
+    /// The points of a body. A point of the batch before replaces a missing batch, because a body has at least one reading.
     fn points(&self, number: u64) -> Vec<Point> {
         let points = self.iot.batch(number);
         if points.is_empty() { vec![self.iot.single(number.saturating_mul(POINTS))] } else { points }
@@ -99,14 +99,14 @@ impl ReadBack for Batches {
         self.points(number).len() as u64
     }
 
-    /// The readings of its sensor in its millisecond.
+    /// Requests the readings of the point's sensor in the point's millisecond.
     fn path(&self, part: Part, out: &mut Vec<u8>) {
         let Some(Point { sensor, at_ms, .. }) = self.point(part) else { return };
         let to_ms = at_ms.saturating_add(1);
         out.extend_from_slice(format!("/api/telemetry/{sensor}?from={at_ms}&to={to_ms}").as_bytes());
     }
 
-    /// Points repeat only identically, so that another reading of the same sensor and time has changed.
+    /// Repeated points are identical. So a different reading of the same sensor and time was altered.
     fn judge(&self, part: Part, answer: &[u8]) -> Shown {
         let page = serde_json::from_slice::<Value>(answer).unwrap_or_default();
         match (self.point(part), page["readings"].as_array()) {

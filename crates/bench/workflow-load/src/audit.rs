@@ -14,13 +14,13 @@ use crate::ledger::{Fate, Ledger, Promise, Sent};
 use crate::target::Shared;
 use crate::work::received;
 
-/// Instances of one request.
+/// The maximum number of instances of one request.
 const PAGE: usize = 500;
-/// The time between two looks at instances that must end.
+/// The time between two checks of instances that must end.
 const PAUSE: Duration = Duration::from_millis(20);
-/// The least time for instances to end after the load.
+/// The minimum time that instances have to end after the load.
 const PATIENCE_MIN: Duration = Duration::from_secs(10);
-/// Examples at most.
+/// The maximum number of examples.
 const EXAMPLES_MAX: usize = 20;
 
 /// The result.
@@ -68,8 +68,8 @@ fn unread(reason: String) -> Audited {
     Audited { integrity, ..Audited::default() }
 }
 
-/// Sends signals that clients gave up, and waits until every instance has ended and every signal is consumed. Gives up after `patience` without a
-/// change.
+/// Sends the signals that clients did not deliver, and waits until every instance has ended and every signal is consumed. Stops after
+/// `patience` without a change.
 async fn settle<S: Store>(
     shared: &Shared<S>,
     promises: &Promises<'_>,
@@ -93,7 +93,7 @@ async fn settle<S: Store>(
     }
 }
 
-/// Looks at every open instance once; returns whether nothing is left.
+/// Answers every open instance once. Returns whether no instance is open and no signal is left.
 async fn step<S: Store>(shared: &Shared<S>, open: &mut Vec<(String, Promise)>) -> Stored<bool> {
     let mut left = Vec::new();
     for page in open.chunks(PAGE) {
@@ -109,7 +109,7 @@ async fn step<S: Store>(shared: &Shared<S>, open: &mut Vec<(String, Promise)>) -
     Ok(open.is_empty() && shared.engine.store().signals(None, 1).await?.is_empty())
 }
 
-/// Sends what the client of an instance would send now. A signal that the store has already is the same signal.
+/// Sends the signals that the client of an instance would send now. The store recognises a repeated signal by its id.
 async fn answer<S: Store>(shared: &Shared<S>, promise: Promise, record: &Record) -> Stored<()> {
     let work = &shared.works[usize::from(promise.operation)];
     let mut signals = work.answers(record);

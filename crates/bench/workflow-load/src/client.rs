@@ -71,7 +71,7 @@ impl<S: Store> Job<'_, S> {
 
     async fn start(&self, id: &str) -> Result<(), UnitError> {
         let began = now();
-        // A request that is cut off may have happened.
+        // A request that is cut off may have taken effect.
         self.ledger.note(self.index, |promise| promise.start = Fate::Unknown);
         let result = self.engine.begin_instance(self.work.name(), id).await;
         self.ledger.note(self.index, |promise| promise.start = fate(&result));
@@ -128,7 +128,7 @@ impl<S: Store> Job<'_, S> {
         drop(guard);
         result?;
         self.ledger.record(Stretch::Publish, now().since(began));
-        // The news of an applied signal come once. If they were lost, the limit of the operation ends this wait.
+        // The news of an applied signal comes once. If it is lost, the limit of the operation ends this wait.
         if news.recv().await.is_none() {
             std::future::pending::<()>().await;
         }
@@ -154,7 +154,7 @@ impl<S: Store> Job<'_, S> {
     }
 }
 
-/// Notes the outcome of a signal to a receiver, also if the request is cut off.
+/// Records the outcome of a signal to a receiver, also if the request is cut off.
 struct Sending<'a> {
     ledger: &'a Ledger,
     receiver: &'a str,

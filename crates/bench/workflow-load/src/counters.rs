@@ -1,4 +1,4 @@
-//! Reads the database's own counters, so that a run can tell their growth.
+//! Reads the database's own counters, so that a run can report their growth.
 
 use std::collections::BTreeMap;
 
@@ -64,7 +64,7 @@ fn number(document: &RawDocument, path: &[&str]) -> Option<u64> {
     }
 }
 
-/// The growth of each counter that both totals hold. A counter that fell was reset by a restart, and its growth is unknown.
+/// The growth of each counter that both totals hold. A restart resets a counter: if its value fell, its growth is unknown.
 pub(crate) fn growth(before: &Totals, after: &Totals) -> Totals {
     let grown = |(name, after): (&String, &u64)| Some((name.clone(), after.checked_sub(*before.get(name)?)?));
     after.iter().filter_map(grown).collect()

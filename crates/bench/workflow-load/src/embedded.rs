@@ -25,22 +25,22 @@ use crate::unit::{SIGNAL, Unit};
 
 /// The limit of every wait of [`Embedded::once`].
 const PATIENCE: Duration = Duration::from_secs(60);
-/// The time without news after which a client reads its instance: news of a change whose answer was lost never come.
+/// The time without news after which a client reads its instance. If the answer to a change is lost, its news never comes.
 const QUIET: Duration = Duration::from_secs(1);
-/// Signals in memory above which clients are refused.
+/// Above this number of signals in memory, clients are refused.
 const BACKLOG_MAX: usize = 100_000;
-/// Transactions at the same time in the control arm: as many as the published baseline had signal workers.
+/// Concurrent transactions in the control arm: as many as the published baseline had signal workers.
 const TRANSACTIONS_MAX: usize = 8;
 
 /// The engine and its clients. It needs a runtime of tokio.
 pub struct Embedded<S> {
     store: Arc<Observed<S>>,
-    /// One client for each worker: it hints the worker that owns an instance.
+    /// One client for each worker, so that a client can hint the worker that owns an instance.
     clients: Vec<Client<Observed<S>>>,
     workers: Mutex<Workers<S>>,
 }
 
-/// Workers that have not begun, and those that have.
+/// Prepared workers, and workers that have begun.
 struct Workers<S> {
     ready: Vec<Worker<Observed<S>, Nothing, Wall>>,
     running: Vec<JoinHandle<()>>,
@@ -58,7 +58,7 @@ pub enum UnitError {
     /// A request failed.
     #[error(transparent)]
     Client(#[from] ClientError),
-    /// Nothing came within the limit.
+    /// The instance did not end within the limit.
     #[error("{instance} did not end within {} s", .limit.as_secs_f64())]
     Late {
         /// The instance.
@@ -217,7 +217,7 @@ impl<S: Store> Embedded<S> {
                     signal_ns: end.since(signalled.unwrap_or(begin)),
                 });
             }
-            // The sender goes only if the instance waits.
+            // The client sends its signal only once the instance waits for it.
             if unit == Unit::RoundTrip && record.due_ms.is_none() && signalled.is_none() {
                 signalled = Some(now());
                 self.publish(Signal::named(id, "1", SIGNAL, Value::Null, wall_ms())).await?;

@@ -13,7 +13,7 @@ pub(crate) enum Fate {
     Unsent,
     /// The store acknowledged it.
     Acknowledged,
-    /// It may have happened.
+    /// It may have taken effect.
     Unknown,
     /// It was refused: nothing happened.
     Refused,
@@ -37,7 +37,7 @@ pub(crate) struct Promise {
 pub(crate) struct Sent {
     /// Acknowledged signals.
     pub(crate) acknowledged: u64,
-    /// Signals that may be published.
+    /// Signals that may be stored.
     pub(crate) unknown: u64,
 }
 
@@ -96,14 +96,14 @@ impl Ledger {
         id.strip_prefix(&self.prefix)?.parse().ok()
     }
 
-    /// Notes news about an instance.
+    /// Records news about an instance.
     pub(crate) fn note(&self, index: usize, change: impl FnOnce(&mut Promise)) {
         if let Some(promise) = self.inside().promises.get_mut(index) {
             change(promise);
         }
     }
 
-    /// Notes the outcome of a signal to a receiver.
+    /// Records the outcome of a signal to a receiver.
     pub(crate) fn note_sent(&self, receiver: &str, fate: Fate) {
         let mut inside = self.inside();
         let sent = inside.receivers.entry(receiver.to_owned()).or_default();
@@ -134,7 +134,7 @@ impl Ledger {
     }
 }
 
-/// The times of each stretch over all ledgers.
+/// The times of each part of an instance's life, over all ledgers.
 pub(crate) fn latencies<'a>(ledgers: impl Iterator<Item = &'a Ledger>) -> [Latency; 3] {
     let mut sums: [Histogram; 3] = Default::default();
     for ledger in ledgers {

@@ -8,7 +8,7 @@ use plimsoll_measure::clock::now;
 use serde::{Deserialize, Serialize};
 use tokio::task::JoinSet;
 
-/// One completed instance.
+/// The times of one completed instance.
 #[derive(Clone, Copy, Debug)]
 pub struct Sample {
     /// From the request to the observed end, in nanoseconds.
@@ -17,7 +17,7 @@ pub struct Sample {
     pub signal_ns: u64,
 }
 
-/// The sum of the clients' samples. The peers' programs print the same as JSON.
+/// The sum of the clients' samples. The peers' programs print the same fields as JSON.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Seen {
     /// Completed instances.
@@ -64,7 +64,7 @@ where
     }
     let mut all = Vec::new();
     while let Some(client) = running.join_next().await {
-        // A panic of a client is a defect of this program, and goes on.
+        // A panic of a client is a defect of this program, so the panic continues here.
         all.extend(client.unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()))?);
     }
     Ok(seen(&all, now().since(begin)))

@@ -115,7 +115,7 @@ impl<S: Store> Observed<S> {
         self.owners.get(partition).map_or(0, |owner| owner.load(Ordering::Relaxed))
     }
 
-    /// Started instances that have not ended, as far as the store told.
+    /// Started instances that have not ended, by the store's answers so far.
     pub(crate) fn open(&self) -> i64 {
         self.open.load(Ordering::Relaxed)
     }
@@ -149,7 +149,7 @@ impl<S: Store> Observed<S> {
         result
     }
 
-    /// The parts of a batch that are one call each.
+    /// The parts of a batch, each for one call. In the control arm a part has one item.
     fn parts<'a, T>(&self, all: &'a [T]) -> std::slice::Chunks<'a, T> {
         all.chunks(if self.mode == Mode::Transactions { 1 } else { all.len().max(1) })
     }
@@ -202,7 +202,7 @@ impl<S: Store> Observed<S> {
     }
 }
 
-/// A listener that went away needs no news.
+/// Tells the listener of a subject, if there is one. A dropped listener needs no news.
 fn tell(listeners: &HashMap<String, UnboundedSender<Record>>, subject: &str, record: &Record) {
     if let Some(sender) = listeners.get(subject) {
         sender.send(record.clone()).unwrap_or_default();

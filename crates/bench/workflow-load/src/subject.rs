@@ -20,11 +20,11 @@ use crate::store_server::{StoreServer, mongodb_uri};
 use crate::system::{Opened, WorkflowSystem, threads};
 use crate::work::Work;
 
-/// Workers at most.
+/// The maximum number of workers.
 const WORKERS_MAX: u32 = 64;
-/// Connections at most.
+/// The maximum number of connections.
 const CONNECTIONS_MAX: u32 = 100;
-/// Partitions at most.
+/// The maximum number of partitions.
 const PARTITIONS_MAX: u16 = 1024;
 
 /// Scenarios that load the workflow engine inside of this process.

@@ -41,11 +41,11 @@ use crate::work::{Part, Work};
 
 /// The time after which a process of PostgreSQL reports its counts.
 const REPORTED: Duration = Duration::from_millis(1_100);
-/// The time between two looks at the work that is left.
+/// The time between two checks of the remaining work.
 const LOOK: Duration = Duration::from_millis(2);
 /// The time without progress after which a drain is given up.
 const STALLED: Duration = Duration::from_secs(5);
-/// Instances that every round trip of a ping asks for: none.
+/// Finds one instance, to check whether the store holds any.
 const NONE: Find = Find { key: None, status: None, definition: None, after: None, limit: 1 };
 
 /// The engine under load, inside of this process.
@@ -62,7 +62,7 @@ pub(crate) struct WorkflowSystem<S: Store> {
     figures: Figures,
 }
 
-/// The measurements beside those of every load.
+/// The measurements in addition to those of every load.
 #[derive(Debug, Default)]
 struct Figures {
     /// The totals and the calls before the load.
@@ -111,7 +111,7 @@ impl<S: Store> WorkflowSystem<S> {
     /// When the store refuses, or holds instances already.
     pub(crate) fn open(opened: Opened<'_>, store: S) -> Outcome<Self> {
         let Opened { context, section, server, mut facts, threads } = opened;
-        // The engine gives its own with every write.
+        // The engine sends a write concern with every write.
         facts.default_write_concern = None;
         let run = id(context.run);
         let found = threads.block_on(store.find(&NONE)).deserves(Exit::Server)?;
@@ -157,7 +157,7 @@ impl<S: Store> WorkflowSystem<S> {
         let store = self.shared.engine.store();
         self.threads.block_on(async {
             if matches!(self.server, StoreServer::Postgres { .. }) {
-                // A process of PostgreSQL reports its counts with a statement, and a second after the last report at the earliest.
+                // A process of PostgreSQL reports its counts with a statement, at most once a second.
                 sleep(REPORTED).await;
                 join_all((0..self.section.connections).map(|_| store.signals(None, 1))).await;
             }
@@ -165,7 +165,7 @@ impl<S: Store> WorkflowSystem<S> {
         })
     }
 
-    /// Notes the counters before the first load.
+    /// Records the counters before the first load.
     fn note_before(&mut self) {
         if self.figures.before.is_none() {
             self.figures.before = Some((self.totals(), self.calls()));
@@ -199,7 +199,7 @@ impl<S: Store> WorkflowSystem<S> {
     }
 }
 
-/// The seconds until no instance beside `standing` ones is open and no signal is left. `None` if there is no progress.
+/// The seconds until at most `standing` instances are open and no signal is left. `None` without progress.
 async fn drained<S: Store>(shared: &Shared<S>, standing: i64) -> Option<f64> {
     let store = shared.engine.store();
     let (began, mut changes, mut progress) = (now(), 0, now());

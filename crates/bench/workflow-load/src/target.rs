@@ -30,7 +30,7 @@ pub(crate) struct Shared<S> {
     pub(crate) run: String,
     /// The time limit of an operation.
     pub(crate) limit: Duration,
-    /// Whether the store did not answer an operation, and nothing since then.
+    /// Whether the store did not answer an operation, and has answered none since then.
     pub(crate) is_lost: AtomicBool,
 }
 
@@ -71,7 +71,7 @@ impl<S: Store> Instances<S> {
         });
         match running.await.map_err(JoinError::try_into_panic) {
             Ok(result) => result,
-            // A panic of a client is a defect of this program, and goes on.
+            // A panic of a client is a defect of this program, so the panic continues here.
             Err(Ok(panic)) => std::panic::resume_unwind(panic),
             Err(Err(_)) => Err(UnitError::Late { instance: self.ledger.id(index), limit: self.shared.limit }),
         }
@@ -83,7 +83,7 @@ impl<S: Store> Target for Instances<S> {
 
     fn begin(&self, _: Option<u64>) {}
 
-    /// After a failure the store is asked first, so that clients wait for a store that restarts.
+    /// After a failure, queries the store first, so that clients wait for a store that restarts.
     async fn open(&self) -> Result<Lane, Box<dyn Error + Send + Sync>> {
         if self.shared.is_lost.load(Ordering::Relaxed) {
             let shared = self.shared.clone();

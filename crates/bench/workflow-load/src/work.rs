@@ -51,7 +51,7 @@ pub(crate) enum Part {
     Early,
     /// Sends every signal that the instance waits for, and completes its tasks.
     Answer,
-    /// Sends one signal to one of the instances that receive.
+    /// Sends one signal to one of the receiving instances.
     Deliver {
         /// The number of receiving instances.
         receivers: u32,
@@ -107,7 +107,7 @@ impl Work {
         }
     }
 
-    /// The signals that a stored instance waits for. A signal has the same id whenever it is asked for.
+    /// The signals that a stored instance waits for. Every call gives a signal the same id.
     pub(crate) fn answers(&self, record: &Record) -> Vec<Signal> {
         match self.part {
             // The only wait without a moment is that for the signal.
@@ -147,12 +147,12 @@ impl Work {
     }
 }
 
-/// Waits in order for signals that come out of order.
+/// A definition that waits in order for signals that come out of order.
 fn out_of_order() -> Definition {
     SEQUENCE.iter().fold(Definition::new("out-of-order"), |definition, name| definition.wait(*name))
 }
 
-/// Counts its signals forever.
+/// A definition that counts its signals forever.
 fn receiver() -> Definition {
     let wait = Step::Wait(Wait { signal: SIGNAL.to_owned(), ..Wait::default() });
     let count = Step::Set(Set { value: "{count: ((.count // 0) + 1)}".to_owned(), ..Set::default() });

@@ -13,7 +13,7 @@ use crate::documents::dataset::{self, Version};
 use crate::moment;
 use crate::storage::{self, Store, Transactions};
 
-/// Datasets in a batch.
+/// The number of datasets in a batch.
 const BATCH: u64 = 500;
 /// Batches in flight.
 const IN_FLIGHT: usize = 4;
@@ -32,11 +32,11 @@ pub struct Fill {
     pub end_ms: i64,
     /// Datasets, from `PID.SAMPLE.PREFIX/predefined_0` on, oldest first.
     pub datasets: u64,
-    /// Fields of the metadata of each.
+    /// Fields in the metadata of each dataset.
     pub fields: u64,
 }
 
-/// The fill stopped.
+/// The reason why a fill stopped.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The database refused.
@@ -66,7 +66,7 @@ pub async fn fill(
     let mut batches = stream::iter(batches(order.datasets))
         .map(|numbers| {
             let (store, order) = (store.clone(), *order);
-            // A task each, so that the next batch is made while the server stores this one.
+            // Each batch has a task, so that the next batch is made while the server stores this one.
             async move { tokio::spawn(async move { piece(&store, &order, numbers).await }).await }
         })
         .buffer_unordered(IN_FLIGHT);

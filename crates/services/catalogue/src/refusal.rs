@@ -8,7 +8,7 @@ pub enum Refusal {
     /// 400: a query or a body is wrong.
     #[error("{0}")]
     BadRequest(String),
-    /// 400: properties of a body are wrong, a sentence each.
+    /// 400: properties of a body are wrong, with a sentence for each.
     #[error("{}", .0.join("; "))]
     Properties(Vec<String>),
     /// 400 in the form of version 3: the sentences are JSON in a string.

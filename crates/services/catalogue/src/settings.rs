@@ -17,7 +17,7 @@ use crate::accounts::{Accounts, Hashed};
 
 /// The largest file that the settings name.
 const FILE_BYTES_MAX: u64 = 1 << 20;
-/// The shortest secret of tokens.
+/// The minimum length of the secret of tokens, in bytes.
 const SECRET_BYTES: usize = 32;
 
 /// The settings as in the file. Every setting has a default; an unknown key is an error.
@@ -45,7 +45,7 @@ pub struct Typed {
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Database {
-    /// The server's connection string. Absent, the program starts a server.
+    /// The server's connection string. If absent, the program starts a server.
     pub uri: Option<String>,
     /// The name of the database.
     pub name: String,
@@ -67,7 +67,7 @@ pub struct Login {
     pub accounts_file: Option<PathBuf>,
     /// Further accounts.
     pub accounts: Vec<Hashed>,
-    /// The file with the secret of tokens, 32 bytes or more. Absent, tokens end with the process.
+    /// The file with the secret of tokens, 32 bytes or more. If absent, tokens end with the process.
     pub secret_file: Option<PathBuf>,
     /// Whether the database keeps the secret: tokens outlive the process, and every instance on this database accepts them.
     pub secret_in_database: bool,
@@ -81,7 +81,7 @@ pub struct Login {
 pub struct Datasets {
     /// The first part of new PIDs.
     pub pid_prefix: String,
-    /// The accepted types besides `raw` and `derived`.
+    /// The accepted types in addition to `raw` and `derived`.
     pub types: Vec<String>,
 }
 

@@ -115,7 +115,7 @@ impl Reservation {
         reserved.keep(rest);
     }
 
-    /// Releases everything above `bytes`.
+    /// Releases the reservation above `bytes`.
     pub fn shrink_to(&self, bytes: usize) {
         let mut reserved = self.lock();
         let rest = reserved.bytes.min(bytes as u64);

@@ -40,7 +40,7 @@ pub trait State: Send + Sync + 'static {
         None
     }
 
-    /// Waits for a failure that ends the service, such as the death of a worker. A service without one waits for ever.
+    /// Waits for a failure that ends the service, such as the death of a worker. Without such a failure it waits for ever.
     fn failure(&self) -> impl Future<Output = String> + Send {
         std::future::pending()
     }

@@ -142,7 +142,7 @@ fn authorize<S>(context: &Context<S>, scope: Scope, parts: &request::Parts) -> R
     let principal = match authenticator.authenticate(&parts.headers, context.clock.now_ms()) {
         Ok(principal) => principal,
         Err(error) => {
-            // Guessing keys is limited by address.
+            // The rate limit of the address bounds the guessing of keys.
             check_rate(context, &Caller::Address(address))?;
             return Err(unauthenticated(error));
         }

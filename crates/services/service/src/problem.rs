@@ -40,7 +40,7 @@ pub enum Kind {
     Unavailable,
 }
 
-/// Items of a list in a problem body.
+/// The maximum number of items of a list in a problem body.
 const ITEMS_MAX: usize = 100;
 
 /// A refusal. Boxed, because refusals are rare and a `Result` of an answer should stay small.
@@ -148,8 +148,8 @@ impl Problem {
         self
     }
 
-    /// Adds a list to the body, at most its first 100 items; `omitted` then counts the others. A body of a few bytes in a
-    /// request must not become kilobytes in the answer.
+    /// Adds a list to the body, at most its first 100 items; `omitted` then counts the others. A few bytes of a request must not
+    /// become kilobytes of the answer.
     #[must_use]
     pub fn with_list(self, name: &str, mut items: Vec<Value>) -> Self {
         let omitted = items.len().saturating_sub(ITEMS_MAX);

@@ -37,7 +37,7 @@ pub trait Product: Debug + Sync {
     /// The address to listen on.
     fn listen(typed: &mut Self::Typed) -> &mut SocketAddr;
 
-    /// The URI of the database, if the service has one. Without a URI the program starts a server, and fills it in.
+    /// The URI of the database, if the service has one. Without a URI, the program starts a server and sets its URI.
     fn database_uri(_: &mut Self::Typed) -> Option<&mut Option<String>> {
         None
     }

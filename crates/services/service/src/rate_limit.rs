@@ -7,9 +7,9 @@ use std::sync::{Mutex, PoisonError};
 use crate::limits::Rate;
 use crate::security::Caller;
 
-/// Shards, each with its own lock.
+/// The number of shards, each with its own lock.
 const SHARDS: usize = 16;
-/// Callers in each shard. When a shard is full, further callers share one limit.
+/// The maximum number of callers in each shard. When a shard is full, further callers share one limit.
 const CALLERS_MAX: usize = 8_192;
 /// The shortest time between two sweeps of a full shard.
 const SWEEP_EVERY_NS: u64 = 1_000_000_000;
@@ -19,7 +19,7 @@ const SWEEP_EVERY_NS: u64 = 1_000_000_000;
 pub struct RateLimiter {
     /// Nanoseconds that one request costs.
     cost_ns: u64,
-    /// The debt that a burst may reach.
+    /// The maximum debt, which a burst may reach.
     debt_ns_max: u64,
     shards: Vec<Mutex<Shard>>,
     hasher: RandomState,

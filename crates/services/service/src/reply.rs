@@ -19,7 +19,7 @@ pub fn json(status: StatusCode, value: &Value) -> Response<Body> {
     text(status, "application/json", value.to_string())
 }
 
-/// Answers with more parts than this are serialized on a blocking thread.
+/// An answer with more parts than this is serialized on a blocking thread.
 const INLINE_PARTS_MAX: usize = 200;
 
 /// A JSON response of the value that `make` returns. `parts` is its size: readings, activities, statistics of a metric.
@@ -46,7 +46,7 @@ pub async fn large_json<T: Serialize>(
     Ok(charged(text(StatusCode::OK, "application/json", bytes), memory))
 }
 
-/// Answers with a text that all requests share, so no answer takes further memory.
+/// A response with a text that all requests share, so that no answer takes further memory.
 pub(crate) fn shared(kind: &'static str, text: Bytes) -> Response<Body> {
     charged(self::text(StatusCode::OK, kind, text), Reservation::unlimited())
 }

@@ -15,10 +15,10 @@ use tokio::time::sleep;
 use crate::budget::{Budget, Reservation};
 use crate::problem::Problem;
 
-/// Bytes of one piece of an answer. HTTP/2 takes over one piece more than the client's window admits, so a short piece keeps the
-/// rest of the answer here, where it can be given up.
+/// Bytes of one piece of an answer. HTTP/2 takes over one piece more than the client's window admits. With short pieces, the rest of
+/// the answer stays here, where it can be dropped.
 const PIECE_BYTES: usize = 16 << 10;
-/// An answer of this size is sent even if no memory is left: refusing it would take as much.
+/// An answer of this size is sent even if no memory is left, because a refusal would take as much memory.
 const SHORT_BYTES: usize = 1 << 10;
 /// The memory above the budget for the pages of open endpoints.
 const OVERDRAFT_BYTES: u64 = 16 << 20;
@@ -36,7 +36,7 @@ pub(crate) struct Charge(pub(crate) Reservation);
 pub(crate) enum Need {
     /// The caller may retry.
     Refusable,
-    /// The answer tells the state of the service, which matters most while memory is short.
+    /// The answer shows the state of the service, which matters most while memory is short.
     Urgent,
 }
 
@@ -76,7 +76,7 @@ impl Outbox {
         OUTBOX.sync_scope(self.clone(), poll)
     }
 
-    /// The same for a whole future.
+    /// Runs a whole future in the task of this outbox.
     pub(crate) async fn during<T>(&self, future: impl Future<Output = T>) -> T {
         OUTBOX.scope(self.clone(), future).await
     }
@@ -122,7 +122,7 @@ impl Outbox {
     }
 }
 
-/// Makes an answer ready to send: in pieces, each of which holds the answer's memory, counted by the outbox of this task.
+/// Splits an answer into pieces for sending. Each piece holds the answer's memory, and the outbox of this task counts the answer.
 pub(crate) fn outgoing(mut answer: Response<Body>) -> Response<Body> {
     let memory = answer.extensions_mut().remove::<Charge>().map(|charge| charge.0);
     let outbox = OUTBOX.try_with(Outbox::clone).ok();

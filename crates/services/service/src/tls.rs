@@ -22,7 +22,7 @@ pub struct Tls {
 /// The files are unusable.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// A file cannot be read, or has other contents.
+    /// A file cannot be read, or lacks the expected contents.
     #[error("{path:?} contains no {expected} as PEM ({why}): name the right file under `tls`")]
     File {
         /// The file.

@@ -25,7 +25,7 @@ use crate::store::{Missing, Place, Size, Store};
 
 /// The longest wait for calls in flight at the end.
 const DRAIN_MAX: Duration = Duration::from_secs(10);
-/// The time between two checks whether a process is idle: longer than a result waits for its commit.
+/// The time between two checks whether a process is idle: longer than the wait of a result for its commit.
 const IDLE_EVERY: Duration = Duration::from_millis(30);
 /// Idle checks in sequence that end a drain.
 const IDLE_CHECKS: u32 = 4;
@@ -46,9 +46,9 @@ pub struct WorkerOptions {
     pub hosts: Vec<String>,
     /// The secrets of headers.
     pub secrets: Secrets,
-    /// Calls at the same time.
+    /// The maximum number of concurrent calls.
     pub calls_max: usize,
-    /// The length of a lease, in milliseconds: other processes take over that long after the end of this one.
+    /// The length of a lease, in milliseconds. After the end of this process, others take over with this delay.
     pub lease_ms: u64,
 }
 
@@ -77,9 +77,9 @@ pub struct Options {
     pub size: Size,
     /// The consequence of a missing store.
     pub missing: Missing,
-    /// Waiting signals in memory above which senders are refused.
+    /// Above this number of waiting signals in memory, senders are refused.
     pub backlog_max: usize,
-    /// The worker; none if this process only sends.
+    /// The worker. `None` if this process only sends.
     pub worker: Option<WorkerOptions>,
 }
 
@@ -166,7 +166,7 @@ impl Engine {
         self.client.backlog.load(Ordering::Relaxed)
     }
 
-    /// Keeps a definition; tells whether the store knew its version before.
+    /// Stores a definition. Returns whether the store had its version already.
     ///
     /// # Errors
     ///
@@ -216,8 +216,8 @@ impl Engine {
         self.client.store.refresh().await
     }
 
-    /// Begins no more calls, waits until those in flight have ended and their results are stored, and ends the worker, which gives its
-    /// partitions back. Instances go on elsewhere, or later. After ten seconds it waits no longer.
+    /// Begins no more calls, and waits at most ten seconds until the calls in flight have ended and their results are stored. Then ends
+    /// the worker, which gives its partitions back. Instances continue in other processes, or later.
     pub async fn close(&self) {
         let tasks = self.tasks.lock().await.take();
         if let Some(Tasks { worker, refresh }) = tasks {
@@ -288,7 +288,7 @@ fn start(
     })
 }
 
-/// Runs a worker, and tells of its death. Requests that were acknowledged are durable: another process does their work.
+/// Runs a worker, and reports its death. Acknowledged requests are durable: another process does their work.
 async fn watched(worker: impl Future<Output = ()>, dies: watch::Sender<bool>) {
     if AssertUnwindSafe(worker).catch_unwind().await.is_err() {
         tracing::error!("the worker has died by a defect: report the message above, and restart the process");

@@ -11,7 +11,7 @@ pub struct Example {
 
 macro_rules! examples {
     ($($name:literal),* $(,)?) => {
-        /// All of them, each after those that it starts.
+        /// All shipped definitions. Each comes after the definitions that it starts.
         pub const ALL: &[Example] = &[
             $(Example { name: $name, text: include_str!(concat!("../../../../workflows/", $name, ".yaml")) }),*
         ];

@@ -85,7 +85,7 @@ pub struct Metrics {
     owners: AtomicUsize,
 }
 
-/// Work in flight; dropping it ends the work, also when its future is dropped.
+/// Counts one piece of work as in flight until this value is dropped, also if its future is dropped.
 #[derive(Debug)]
 pub(crate) struct InFlight<'a>(&'a AtomicUsize);
 
@@ -154,10 +154,10 @@ impl Metrics {
         self.owners.store(leases.owners, Ordering::Relaxed);
     }
 
-    /// Counts a call as in flight until the guard is dropped; none if this process begins no more calls.
+    /// Counts a call as in flight until the guard is dropped. `None` if this process begins no more calls.
     pub(crate) fn call_begins(&self) -> Option<InFlight<'_>> {
         let call = InFlight::begin(&self.running_calls);
-        // The count comes first: a drain that sees no call must not miss this one.
+        // The call is counted first, so that a drain cannot miss it.
         (!self.is_draining.load(Ordering::SeqCst)).then_some(call)
     }
 

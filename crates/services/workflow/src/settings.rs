@@ -61,7 +61,7 @@ impl fmt::Debug for Uri {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Database {
-    /// The server's connection string. Absent, the program starts a server.
+    /// The server's connection string. If absent, the program starts a server.
     pub uri: Option<String>,
     /// The name of the database.
     pub name: String,
@@ -71,9 +71,9 @@ pub struct Database {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Storage {
-    /// Connections at most.
+    /// The maximum number of connections.
     pub connections: u32,
-    /// Partitions of a new store; an existing one keeps its own.
+    /// The number of partitions of a new store. An existing store keeps its number.
     pub partitions: u16,
 }
 
@@ -83,9 +83,9 @@ pub struct Storage {
 pub struct Worker {
     /// Whether this process runs instances.
     pub enabled: bool,
-    /// Partitions that this process holds at most; its share of all, if absent.
+    /// The maximum number of partitions that this process holds. If absent, its share of all.
     pub partitions_max: Option<u16>,
-    /// The length of its leases: other processes take over that long after its end. From 1 s to 5 min.
+    /// The length of the leases of this process, from 1 s to 5 min. After its end, other processes take over with this delay.
     pub lease: Span,
 }
 
@@ -97,7 +97,7 @@ pub struct Calls {
     pub hosts: Vec<String>,
     /// The secrets that headers of `http` steps refer to as `${name}`: each with its source, `env:VARIABLE` or `file:PATH`.
     pub secrets: BTreeMap<String, String>,
-    /// Calls at the same time.
+    /// The maximum number of concurrent calls.
     pub at_once_max: u32,
 }
 
@@ -123,7 +123,7 @@ impl<'de> Deserialize<'de> for Limits {
 pub struct RequestLimits {
     /// Instances or tasks on one page.
     pub page_max: u32,
-    /// Signals that wait in memory; above, senders are answered 429.
+    /// The maximum number of signals that wait in memory. Further senders are answered 429.
     pub backlog_max: u32,
 }
 
@@ -218,7 +218,7 @@ impl Typed {
         Some(fault.into())
     }
 
-    /// The options of the engine. Without a URI the place names no server.
+    /// The options of the engine. Without a URI, the place of the store names no server.
     fn engine(self, secrets: Secrets) -> Options {
         let place = match self.postgres {
             Some(Uri(uri)) => Place::Postgres { uri },

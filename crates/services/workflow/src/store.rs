@@ -46,20 +46,20 @@ impl fmt::Debug for Place {
 /// The consequence of a missing store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Missing {
-    /// It is created.
+    /// The store is created.
     Create,
-    /// It is an error: readers create nothing.
+    /// A missing store is an error: readers create nothing.
     Refuse,
 }
 
 /// The size of a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Size {
-    /// Connections at most.
+    /// The maximum number of connections.
     pub connections: usize,
-    /// Partitions of a new store. An existing one keeps its own.
+    /// The number of partitions of a new store. An existing store keeps its number.
     pub partitions: u16,
-    /// Partitions that this process holds at most.
+    /// The maximum number of partitions that this process holds.
     pub held_max: usize,
 }
 

@@ -19,7 +19,7 @@ pub struct Row {
     pub definition: Version,
     /// The status.
     pub status: Status,
-    /// The moment when it goes on without a signal, in milliseconds since 1970.
+    /// The moment at which it continues without a signal, in milliseconds since 1970.
     pub due_ms: Option<u64>,
     /// The last change, in milliseconds since 1970.
     pub changed_ms: u64,

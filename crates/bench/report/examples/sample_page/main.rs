@@ -1,4 +1,4 @@
-//! Makes pages and terminal summaries from SAMPLE DATA, for looking at them:
+//! Makes pages and terminal summaries from SAMPLE DATA, so that developers can look at them:
 //! `cargo run -p plimsoll-report --example sample_page -- DIRECTORY`.
 
 mod sample;

@@ -1,4 +1,4 @@
-//! SAMPLE DATA: made-up runs whose numbers agree with each other. Nothing in here was measured.
+//! Makes SAMPLE DATA: invented runs whose numbers agree with each other. Nothing in this file was measured.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ use plimsoll_measure::run::{
 use plimsoll_measure::sample::ServerSample;
 use plimsoll_report::page::{Distribution, Page};
 
-/// Everything that a page is made of.
+/// The content of a page, with its owner.
 pub struct Sample {
     pub run: Run,
     pub intervals: Vec<Interval>,

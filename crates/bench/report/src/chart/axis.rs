@@ -7,7 +7,7 @@ use crate::units::{bytes, exact, latency, ratio, short, three_digits, tidy};
 const TICKS: usize = 6;
 /// The share of the axis left free above the largest value.
 const ROOM: f64 = 1.06;
-/// The least space beyond the smallest and the largest change, as a logarithm.
+/// The minimum space beyond the smallest and the largest change, as a logarithm.
 const CHANGE_ROOM: f64 = 0.01;
 /// From this ratio on, the smaller of two rates would be unreadable on an axis from zero.
 const MAGNITUDE: f64 = 8.0;
@@ -96,7 +96,7 @@ impl Axis {
         Self::new(name, Scale::Linear(0.0, high), time, ticks::linear(0.0, high, TICKS), label)
     }
 
-    /// Latencies in nanoseconds on a log scale that takes in `low` and `high`.
+    /// Latencies in nanoseconds on a log scale that includes `low` and `high`.
     pub(crate) fn latency(low: f64, high: f64) -> Self {
         let low = below(low.max(1.0) * 0.95);
         let high = above(high.max(low) * 1.1).max(low * 10.0);
@@ -110,7 +110,7 @@ impl Axis {
         Self::new(name, Scale::Log(low, high), ratio, ticks::log(low, high), tick)
     }
 
-    /// Changes as logarithms of ratios that take in `low`, `high` and no change at all, formatted by `show`.
+    /// Changes as logarithms of ratios, formatted by `show`. The axis includes `low`, `high` and zero change.
     pub(crate) fn changes(low: f64, high: f64, name: &str, show: fn(f64) -> String) -> Self {
         let (low, high) = (low.min(0.0), high.max(0.0));
         let room = ((high - low) * (ROOM - 1.0)).max(CHANGE_ROOM);
@@ -126,7 +126,7 @@ impl Axis {
         Self::new(name, Scale::Linear(0.0, names.len() as f64), |at| format!("{at:.0}"), middles, label)
     }
 
-    /// Rates in `unit`: from zero where `low` and `high` have a similar size, else on a log scale that takes in both.
+    /// Rates in `unit`: from zero where `low` and `high` have a similar size, else on a log scale that includes both.
     pub(crate) fn rates(low: f64, high: f64, unit: &str) -> Self {
         if low <= 0.0 || high / low < MAGNITUDE {
             return Self::amount(high, unit);

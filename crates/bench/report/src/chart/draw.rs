@@ -131,7 +131,7 @@ fn mark_class(mark: &Mark) -> &'static str {
 }
 
 /// The marks whose labels fit, with their positions, 0 to 1. A label that would overlap the label before it or the end
-/// is left out, but the tooltips have it. Faults come first, so their labels stay where room is short.
+/// is left out, but the tooltips have it. Faults come first, so their labels stay where space is short.
 fn labelled(chart: &Chart) -> Vec<(&Mark, f64)> {
     let characters = chart.size.characters() as f64;
     let span = |mark: &Mark| {
@@ -213,7 +213,7 @@ fn mark(shape: Shape) -> Markup {
     }
 }
 
-/// The line through `points`, broken at gaps; a lone point becomes a dot.
+/// The line through `points`, broken at gaps. A point between two gaps becomes a dot.
 fn path(chart: &Chart, points: &[Point]) -> String {
     let mut path = String::new();
     let mut is_open = false;
@@ -223,7 +223,7 @@ fn path(chart: &Chart, points: &[Point]) -> String {
             continue;
         };
         let (x, y) = (chart.x.share(point.x) * SIDE, (1.0 - chart.y.share(y)) * SIDE);
-        // A line of no length after a move makes a lone point visible. Writing into a String cannot fail.
+        // A line of zero length after a move makes a single point visible. Writing into a String cannot fail.
         let _ = if is_open { write!(path, "L{x:.0} {y:.0}") } else { write!(path, "M{x:.0} {y:.0}h0") };
         is_open = true;
     }

@@ -36,7 +36,7 @@ pub(crate) struct Chart {
 }
 
 impl Chart {
-    /// A chart of the whole width with nothing but its lines, on a horizontal and a vertical axis.
+    /// A chart of the whole width that has only its lines, on a horizontal and a vertical axis.
     pub(crate) fn new(title: &str, caption: &str, [x, y]: [Axis; 2], series: Vec<Series>) -> Self {
         let (title, caption) = (title.to_owned(), caption.to_owned());
         let (bands, rules, marks) = (Vec::new(), Vec::new(), Vec::new());
@@ -52,7 +52,7 @@ pub(crate) enum Size {
     Full,
     /// Half the width.
     Half,
-    /// One of many, to be compared at a glance.
+    /// One of many charts that readers compare at a glance.
     Small,
 }
 

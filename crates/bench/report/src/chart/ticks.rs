@@ -1,6 +1,6 @@
 //! Places the ticks of an axis.
 
-/// At most `count_max` round values in `low..=high`, a step of 1, 2 or 5 times a power of ten apart.
+/// At most `count_max` round values in `low..=high`. The step between them is 1, 2 or 5 times a power of ten.
 ///
 /// The method is that of Heckbert's "Nice Numbers for Graph Labels" (Graphics Gems, 1990), with a step that is never
 /// too small.

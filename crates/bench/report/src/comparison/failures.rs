@@ -13,7 +13,7 @@ pub(super) fn failures(comparison: &Comparison) -> Vec<String> {
 
 fn broken(it: &Broken, pairs: usize) -> String {
     let follows = match (it.a, it.b) {
-        (a, b) if b > a => ": B violates an expectation, which is a failure whatever its figures say",
+        (a, b) if b > a => ": B violates an expectation, which is a failure even with better figures",
         _ => "",
     };
     let Broken { metric, expression, a, b } = it;

@@ -95,7 +95,7 @@ fn compared(comparison: &Comparison) -> Markup {
     b.title = format!("{} of B", b.title);
     html! {
         (table(&tables::differences(comparison)))
-        @if comparison.differences.is_empty() { p.meta { "Nothing differs between A and B but the time." } }
+        @if comparison.differences.is_empty() { p.meta { "Nothing differs between A and B except the time." } }
         @if let Some(noise) = sentences::noise(&comparison.noise) { p.note { (glued(&noise)) } }
         (cards(&[a, b, crate::tables::environment(&run(&comparison.a))]))
     }

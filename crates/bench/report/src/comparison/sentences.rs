@@ -85,7 +85,7 @@ fn no_verdict(metric: &Metric, comparison: &Comparison) -> String {
     }
 }
 
-/// Sides without operations: such a comparison failed.
+/// Sides without operations. A comparison with such a side failed.
 fn idle(comparison: &Comparison) -> Option<String> {
     let pairs = counted(comparison.pairs() as u64, "pair");
     let idle: Vec<String> = [("A", comparison.a.idle), ("B", comparison.b.idle)]
@@ -138,7 +138,7 @@ fn correlated(comparison: &Comparison) -> Option<String> {
     let found: Vec<String> = comparison.metrics.iter().filter_map(found).collect();
     (!found.is_empty()).then(|| {
         format!(
-            "Neighbouring pairs are not independent in {}: the machine wandered, so make each run longer, or use a quieter one.",
+            "Neighbouring pairs are not independent in {}: the machine's speed drifted, so make each run longer, or use a quieter machine.",
             found.join(", ")
         )
     })

@@ -63,7 +63,7 @@ pub(super) fn differences(comparison: &Comparison) -> Table {
     let row = |it: &Difference| vec![it.path.clone().into(), word(&it.a), word(&it.b)];
     let columns: Vec<Column> = vec![left("key"), left("A"), left("B")];
     let rows = comparison.differences.iter().map(row).collect();
-    Table { title: "What differs, besides the time".to_owned(), columns, rows, ..Table::default() }
+    Table { title: "Differences, except the time".to_owned(), columns, rows, ..Table::default() }
 }
 
 fn title(comparison: &Comparison) -> String {

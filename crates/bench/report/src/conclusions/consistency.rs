@@ -7,7 +7,7 @@ use plimsoll_measure::run::Run;
 
 use crate::units::{counted, exact};
 
-/// Anomalies that break the promise, and the first ones in detail.
+/// The anomalies that break the promise, the first ones in detail.
 pub(super) fn violations(run: &Run) -> Vec<String> {
     let Some(it) = of(run).filter(|it| it.violations > 0) else { return Vec::new() };
     let verb = if it.violations == 1 { "breaks" } else { "break" };

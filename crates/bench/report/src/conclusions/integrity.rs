@@ -68,12 +68,12 @@ pub(super) fn violations(run: &Run) -> Vec<String> {
     lost.into_iter().chain(others.into_iter().flatten()).chain(validation).chain(wrong).collect()
 }
 
-/// The proof, or why there is none.
+/// The proof, or the reason why there is none.
 pub(super) fn proof(run: &Run) -> Vec<String> {
     let Some(integrity) = &run.integrity else { return Vec::new() };
     let reason = integrity.reason.as_deref().unwrap_or("no reason was recorded");
     match integrity.proof {
-        // Lists alone: the conclusions on their consistency say what was checked.
+        // A run with lists only: the conclusions on consistency report the check.
         Proof::Proven if integrity.acknowledged == 0 && integrity.consistency.is_some() => Vec::new(),
         Proof::Proven if integrity.holds() => vec![proven(run, integrity)],
         Proof::Proven => Vec::new(),

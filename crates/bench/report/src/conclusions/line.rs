@@ -75,7 +75,7 @@ fn soaked(line: &Line, soak: &Probe) -> String {
     }
 }
 
-/// The bracket of an older file, or that no rate held.
+/// The bracket of an older file, or the sentence that no rate held.
 fn bracket(line: &Line) -> String {
     let (unit, objective, of) = (&line.unit, objective(line), of(line));
     match (line.rate, line.low, line.high) {
@@ -156,7 +156,7 @@ fn bottleneck(line: &Line) -> Option<String> {
     }
 }
 
-/// The resources at their limit in the last phase, or why they were not assessed.
+/// The resources at their limit in the last phase, or the reason why they were not assessed.
 pub(super) fn run_bottleneck(run: &Run) -> Vec<String> {
     run.bottleneck.iter().flat_map(|it| assessed(run, it)).collect()
 }

@@ -28,7 +28,7 @@ struct Named<'a> {
     name: &'a str,
     it: &'a Operation,
     sent: Sent,
-    /// The counted thing and the unit of its rate.
+    /// The noun of the count, such as documents, and the unit of its rate.
     counted: (&'static str, &'static str),
 }
 

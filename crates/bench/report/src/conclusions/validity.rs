@@ -8,7 +8,7 @@ use crate::derived::short_headroom;
 use crate::prose::{enumerated, phase as subject};
 use crate::units::{duration, latency, percent, three_digits};
 
-/// The wake error, as p99 in nanoseconds, over which it is worth a sentence.
+/// The conclusions mention a wake error over this p99, in nanoseconds.
 const WAKE_NS_MAX: u64 = MILLISECOND_NS;
 
 /// The value of `ended_by` for a phase whose server was unreachable.

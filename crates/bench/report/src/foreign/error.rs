@@ -47,7 +47,7 @@ pub enum Error {
         line: u64,
         /// The limit.
         max: u64,
-        /// The counted thing.
+        /// The counted items.
         what: &'static str,
         /// The remedy.
         remedy: &'static str,

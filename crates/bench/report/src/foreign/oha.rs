@@ -11,7 +11,7 @@ use crate::units::counted;
 
 /// oha counts times in seconds.
 const SECOND_NS: f64 = 1e9;
-/// oha's name for a request in flight when the time was up.
+/// oha's name for a request that was in flight at the end of the test.
 const ABORTED: &str = "aborted due to deadline";
 
 #[derive(Deserialize)]

@@ -19,7 +19,7 @@ const WHOLE_BYTES_MAX: u64 = 64 << 20;
 /// The magic bytes of gzip.
 const GZIP: &[u8] = &[0x1f, 0x8b];
 
-/// Reads a result of another tool, compressed by gzip or not. Memory is bounded, whatever the length of the source.
+/// Reads a result of another tool, compressed by gzip or not. Memory is bounded for a source of any length.
 ///
 /// # Errors
 /// If the result is unknown, truncated or damaged, with the number of the line.

@@ -12,15 +12,15 @@ use crate::units::{NONE, bytes, exact, exact_rate, latency, or_dash, percent, th
 
 /// Percentiles that get a column if the result has them.
 const SHOWN: [f64; 7] = [50.0, 75.0, 90.0, 95.0, 99.0, 99.9, 99.99];
-/// The most percentile columns.
+/// The maximum number of percentile columns.
 const SHOWN_MAX: usize = 5;
 /// Percentiles of other metrics, in a line of text.
 const IN_TEXT: [f64; 3] = [50.0, 95.0, 99.0];
 /// The longest name in a column, in characters.
 const NAME_MAX: usize = 44;
-/// The most other metrics shown.
+/// The maximum number of other metrics shown.
 const METRICS_MAX: usize = 60;
-/// The most classes of errors shown.
+/// The maximum number of classes of errors shown.
 const ERRORS_MAX: usize = 20;
 /// Marks a percentile that too few values support.
 const FEW: &str = " ?";
@@ -119,7 +119,7 @@ fn is_few(ns: &Distribution, at: f64) -> bool {
     ns.count.is_some_and(|count| !supported(count, at))
 }
 
-/// Whether a percentile is shown that too few values support.
+/// Whether too few values support one of the shown percentiles.
 pub(super) fn has_few(foreign: &Foreign) -> bool {
     let all = foreign.operations.iter().flat_map(|it| &it.times);
     all.map(|it| &it.ns).any(|ns| SHOWN.iter().any(|at| ns.at(*at).is_some() && is_few(ns, *at)))

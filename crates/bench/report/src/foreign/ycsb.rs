@@ -1,7 +1,7 @@
 //! Reads the output of YCSB: `[SECTION], key, value`.
 //!
-//! A section such as `[READ]` counts from when the operation was sent; `[Intended-READ]`, which YCSB prints with
-//! `measurement.interval=both` or `intended`, from when it was due.
+//! A section such as `[READ]` counts from when the operation was sent. A section such as `[Intended-READ]` counts from when the
+//! operation was due: YCSB prints it with `measurement.interval=both` or `intended`.
 
 use std::collections::BTreeMap;
 use std::io::BufRead;
@@ -11,7 +11,7 @@ use super::error::{Error, MAKE_AGAIN};
 use super::lines::Lines;
 use super::value::{Foreign, Form, Metric, Of, Operation, Since, Times, Tool};
 
-/// The most lines with figures.
+/// The maximum number of lines with figures.
 const FIGURES_MAX: u64 = 10_000;
 /// The status of successful operations.
 const SUCCESSES: [&str; 3] = ["OK", "BATCHED_OK", "0"];
@@ -171,7 +171,7 @@ fn operations(sections: BTreeMap<String, Section>, seconds: f64) -> Vec<Operatio
 }
 
 impl Operation {
-    /// Adds a section of YCSB. Times from due and times from sent cover the same operations.
+    /// Adds a section of YCSB. The times from due and the times from sent cover the same operations.
     fn add(&mut self, section: Section, since: Since, of: Of) {
         let most = if of == Of::Failures { &mut self.failed } else { &mut self.count };
         *most = section.operations.max(*most);

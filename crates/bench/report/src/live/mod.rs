@@ -54,7 +54,7 @@ pub struct Live {
     status: Vec<String>,
 }
 
-/// The phase under way.
+/// The current phase.
 #[derive(Debug, Default)]
 struct Phase {
     name: String,
@@ -185,7 +185,7 @@ impl Live {
         }
     }
 
-    /// The counted thing of a phase that ends after a number of documents.
+    /// The noun of the count in a phase that ends after a number of documents.
     const fn counted(&self) -> &'static str {
         match self.sends {
             Sends::Operations => "document",

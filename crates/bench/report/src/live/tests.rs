@@ -1,4 +1,4 @@
-//! The live view, event by event.
+//! Checks the live view, event by event.
 
 use std::collections::BTreeMap;
 

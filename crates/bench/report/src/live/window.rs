@@ -11,9 +11,9 @@ use crate::units::{duration, exact, exact_rate, latency, percent};
 
 /// A shorter window is not a full second: its counts are not scaled up to a rate.
 const FULL_NS: u64 = SECOND_NS / 100 * 99;
-/// The live line names a silence once this many answers are missing. Random arrivals leave such a gap once in 20,000 times.
+/// The live line reports a silence from this number of missing answers on. Random arrivals leave such a gap once in 20,000 times.
 const MISSING_MIN: u64 = 10;
-/// The live line names a silence of a closed load from this length on.
+/// The live line reports a silence of a closed load from this length on.
 const CLOSED_SILENCE_NS: u64 = 3 * SECOND_NS;
 /// Blanks between two fields.
 const GAP: &str = "   ";
@@ -35,7 +35,7 @@ pub(super) struct Window {
 pub(super) struct Unanswered {
     due: u64,
     ended: u64,
-    /// The answers of the last interval that had some.
+    /// The number of answers in the last interval with any answer.
     last: u64,
     silent_ns: u64,
 }
@@ -52,9 +52,9 @@ impl Unanswered {
             return 0;
         }
         self.silent_ns += interval.length_ns;
-        // A closed load counts an operation when it ends, so a silence shows only against the answers before it.
+        // A closed load counts an operation when the operation ends. So only a comparison with earlier answers shows a silence.
         let missing = self.last * self.silent_ns / SECOND_NS;
-        // A slow stage after a fast one, and writers that think in step, are silent for a moment too.
+        // A slow stage after a fast one is silent for a moment too. So are writers whose think times coincide.
         let is_long = missing >= MISSING_MIN && self.silent_ns >= CLOSED_SILENCE_NS;
         if self.due > self.ended || is_long { self.silent_ns } else { 0 }
     }
@@ -132,7 +132,7 @@ impl Window {
         self.length_ns < FULL_NS
     }
 
-    /// Everything in one line.
+    /// All fields in one line.
     pub(super) fn fields(&self, sends: Sends) -> Vec<String> {
         let total = self.total();
         let mut fields: Vec<_> = self.silence().into_iter().chain(self.amounts(&total, sends)).collect();
@@ -152,7 +152,7 @@ impl Window {
         }
     }
 
-    /// Everything in lines of at most `width` characters, with a line for each of several operations.
+    /// All fields in lines of at most `width` characters, with a line for each of several operations.
     pub(super) fn block(&self, width: usize, sends: Sends) -> Vec<String> {
         if self.operations.len() <= 1 {
             return flow(&self.fields(sends), width);

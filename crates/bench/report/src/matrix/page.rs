@@ -36,7 +36,7 @@ fn head(matrix: &Matrix) -> Markup {
             p.meta { (glued(&facts(matrix).join(" · "))) }
             p.verdict {
                 strong class=[tone(colour)] { (word) }
-                @if !matrix.complete { span { "not complete: go on with " code { "--resume" } } }
+                @if !matrix.complete { span { "not complete: continue with " code { "--resume" } } }
             }
         }
         @if !reasons.is_empty() {

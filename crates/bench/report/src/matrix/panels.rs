@@ -67,7 +67,7 @@ fn rate(cell: &Cell, operation: &str) -> Option<Spread> {
     cell.figures.as_ref()?.operations.get(operation)?.documents_per_s
 }
 
-/// The values of an axis; one empty value without an axis.
+/// The values of an axis. Without an axis, one empty value.
 fn values<'a>(matrix: &'a Matrix, axis: Option<&str>) -> Vec<&'a str> {
     let found = matrix.axes.iter().find(|known| Some(known.name.as_str()) == axis);
     found.map_or_else(|| vec![""], |axis| axis.values.iter().map(String::as_str).collect())
@@ -106,7 +106,7 @@ const fn size_characters(size: Size) -> usize {
     if matches!(size, Size::Full) { 120 } else { 54 }
 }
 
-/// The place of a mark in every group.
+/// The position of a mark in every group.
 struct MarkSlot<'a> {
     index: usize,
     of: usize,

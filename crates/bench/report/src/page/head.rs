@@ -19,7 +19,7 @@ use crate::units::{
     percentile, sent_in, three_digits,
 };
 
-/// Operations that get a figure of their own.
+/// The number of operations that get a separate figure.
 const OPERATIONS_MAX: usize = 3;
 
 /// A figure of the headline.
@@ -115,7 +115,7 @@ fn ends(line: &Line) -> String {
     estimated_interval(line).unwrap_or_else(older)
 }
 
-/// The bottleneck, or that none was found. Nothing if no rate failed.
+/// The bottleneck, or a note that none was found. Nothing if no rate failed.
 fn bottleneck(line: &Line) -> Option<Tile> {
     line.rate.and(line.high)?;
     let evidence = |it: &Candidate| match line.bottlenecks.len() {
@@ -133,14 +133,14 @@ fn bottleneck(line: &Line) -> Option<Tile> {
     Some(Tile { kind: "broad", ..Tile::new("Bottleneck", value, note) })
 }
 
-/// The response time of the last trial of the load line's own rate, in an older file.
+/// For an older file, the response time of the last trial at the rate of the load line.
 fn at_the_line(line: &Line) -> Option<Tile> {
     let response = &probes_at(line, line.rate?).next_back()?.response_ns;
     let [p50, p99, max] = [response.p50, response.p99, response.max].map(|ns| percentile(ns, response));
     Some(Tile::new("p99 response at the line", p99, format!("median {p50}, longest {max}")))
 }
 
-/// The medians of the response times of the trials near the load line: the line itself is no tried rate.
+/// The median response times of the trials near the load line, because no trial has exactly that rate.
 fn near_the_line(line: &Line) -> Option<Tile> {
     let near: Vec<_> = probes_within(line, line.rate?, NEAR).map(|probe| &probe.response_ns).collect();
     let (first, tail) = (near.first()?, tail(line));

@@ -27,7 +27,7 @@ const TERMS: [(&str, &str); 11] = [
     ("operation", "One command. A batch is one operation for latency and many documents for the rate."),
     (
         "achieved",
-        "Operations completed ÷ operations due. Under 99 % a rate was not reached, whatever its latency.",
+        "Operations completed ÷ operations due. Under 99 % a rate was not reached, even with a low latency.",
     ),
     ("load line", "The rate at which the objective just holds. Its interval says how certain that rate is."),
     (
@@ -90,7 +90,7 @@ pub fn page(page: &Page<'_>) -> String {
     whole(&run.scenario.title, content)
 }
 
-/// A page of `content` that needs nothing else.
+/// A self-contained page of `content`.
 pub(crate) fn whole(title: &str, content: Markup) -> String {
     let markup = html! {
         (DOCTYPE)

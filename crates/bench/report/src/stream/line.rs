@@ -11,7 +11,7 @@ const CONTINUED: &str = "          ";
 const BETWEEN: &str = "  ";
 
 /// The work of a pipeline since `before`: in, processed, out, in flight, load, integrity, loss and delivery time. A loss of
-/// zero is printed too, because readers look for it. Between two fields the line is broken at `width`.
+/// zero is printed too, because readers look for it. The line is broken between two fields to fit `width`.
 pub fn line(before: &Second, now: &Second, delivery: Option<&Stage>, width: Width) -> String {
     let mut fields = vec![format!("{:>6.0} s", now.elapsed_ns as f64 / 1e9)];
     fields.extend(work(before, now));
@@ -55,7 +55,7 @@ fn work(before: &Second, now: &Second) -> [String; 7] {
     ]
 }
 
-/// The name of delivery, with the clock from which it counts if that is not this machine's.
+/// The name of the delivery time, with the clock from which it counts unless that is this machine's.
 fn delivery_name(now: &Second) -> &'static str {
     match now.all_counts().delivery_clock() {
         None => "delivery p50",

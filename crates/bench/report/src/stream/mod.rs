@@ -1,4 +1,4 @@
-//! Renders a pipeline: a line a second, a summary at its end, and metrics for Prometheus.
+//! Renders a pipeline: a line each second, a summary at its end, and metrics for Prometheus.
 
 mod line;
 mod prometheus;

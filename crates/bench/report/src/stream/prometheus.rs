@@ -11,7 +11,7 @@ use plimsoll_measure::stream::{Count, Second, Stage};
 /// The prefix of every metric.
 const PREFIX: &str = "plimsoll_pipeline_";
 
-/// A metric that is not a counter of the engine: its name, its help, and its value by the current and the previous sample.
+/// A metric that is not a counter of the engine: its name, its help, and its value as a function of the current and previous sample.
 type Gauge = (&'static str, &'static str, fn(&Second, &Second) -> f64);
 
 const GAUGES: [Gauge; 11] = [

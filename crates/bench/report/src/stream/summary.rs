@@ -37,7 +37,7 @@ pub fn summary(stream: &Stream, ending: Ending<'_>, screen: Screen) -> String {
     document.finish()
 }
 
-/// The meaning of the way in which a pipeline ended.
+/// The tone of a pipeline's end.
 fn tone(stream: &Stream) -> Tone {
     match stream.ended.as_str() {
         ended if ended == "failed" || stream.is_fruitless() => Tone::Bad,
@@ -46,7 +46,7 @@ fn tone(stream: &Stream) -> Tone {
     }
 }
 
-/// The verdict before the end of a pipeline that ended in order without a success.
+/// The verdict in front of the end, for a pipeline that ended gracefully without success.
 fn failed(stream: &Stream) -> &'static str {
     if stream.is_fruitless() { "FAIL, " } else { "" }
 }
@@ -80,7 +80,7 @@ fn remarks(counts: &Counts) -> Vec<String> {
     denied.into_iter().chain(open).collect()
 }
 
-/// The fate of texts: their speed means nothing without their length, and a truncated text has an incomplete vector.
+/// The fate of embedded texts. Their rate means nothing without their length, and a truncated text has an incomplete vector.
 fn texts(counts: &Counts) -> Table {
     let [texts, tokens, cut] = [Count::Texts, Count::Tokens, Count::Truncated].map(|count| counts.get(count));
     let mean = || format!("{} of {:.1} tokens on average", exact(texts), tokens as f64 / texts as f64);

@@ -14,7 +14,7 @@ use crate::prose::glued;
 const TERMS: [(&str, &str); 6] = [
     (
         "cost stack",
-        "The tests in the order of the file. Each adds something to the one above it, and what that costs is the difference.",
+        "The tests in the order of the file. Each test adds a step to the test above it. The difference is the cost of the step.",
     ),
     ("× above", "The median rate ÷ that of the nearest test above that was measured."),
     (
@@ -55,7 +55,7 @@ fn head(suite: &Suite) -> Markup {
             p.meta { (glued(&sentences::facts(suite).join(" · "))) }
             p.verdict {
                 strong class=[tone(colour)] { (word) }
-                @if !suite.complete { span { "go on with " code { "--resume" } } }
+                @if !suite.complete { span { "continue with " code { "--resume" } } }
             }
         }
         @if !said.is_empty() {

@@ -165,7 +165,7 @@ fn the_page_draws_the_stack_links_to_the_runs_and_is_self_contained() {
         "× 0.55, −430,000/s",
         "&lt;hangs&gt;",
         "not measured",
-        "go on with <code>--resume</code>",
+        "continue with <code>--resume</code>",
         "2026-03-22T16:36:59Z to 2026-03-22T16:47:04Z",
         "1774197419960 – 1774198024811",
     ] {

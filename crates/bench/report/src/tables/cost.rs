@@ -129,7 +129,7 @@ fn pings(client: &Client) -> Option<String> {
     (!pings.is_empty()).then(|| format!("{} ({medians} {} the load)", pings.join(", "), sides(pings.len())))
 }
 
-/// The moments of the calibration. A load that ended early has none after it.
+/// The moments of the calibration. A load that ended early has no calibration after it.
 const fn sides(looks: usize) -> &'static str {
     if looks == 1 { "before" } else { "before and after" }
 }

@@ -56,7 +56,7 @@ fn row(title: String, cells: impl Iterator<Item = (&'static str, Cell)>) -> Tabl
     Table { title, columns, rows, ..Table::default() }
 }
 
-/// The worth of the numbers, in a word or two.
+/// The kind of proof, in a word or two.
 fn worth(integrity: &Integrity) -> &'static str {
     match integrity.proof {
         Proof::Proven if integrity.holds() => "proven",

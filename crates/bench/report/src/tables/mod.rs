@@ -28,11 +28,11 @@ pub(crate) struct Table {
     pub title: String,
     /// The columns; without names there is no heading row.
     pub columns: Vec<Column>,
-    /// One cell a column; missing cells at the end stay empty.
+    /// One cell per column; missing cells at the end stay empty.
     pub rows: Vec<Vec<Cell>>,
-    /// The column that gives way if room is short.
+    /// The column that shrinks if space is short.
     pub flexible: usize,
-    /// Whether that column is wrapped then, not cut.
+    /// Whether that column is then wrapped instead of cut.
     pub wraps: bool,
 }
 
@@ -57,16 +57,16 @@ pub(crate) enum Align {
 /// The meaning of a text. Colour never appears without the text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Tone {
-    /// Nothing in particular.
+    /// No special meaning.
     #[default]
     Normal,
     /// A heading.
     Strong,
     /// Less important.
     Faint,
-    /// It held.
+    /// A success.
     Good,
-    /// It did not hold.
+    /// A failure.
     Bad,
     /// Doubtful.
     Doubtful,

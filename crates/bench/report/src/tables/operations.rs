@@ -10,7 +10,7 @@ use crate::units::{
     NONE, bytes, counted_in, duration, exact, exact_rate, or_dash, percent, percentile, ranked, sent_in,
 };
 
-/// The time of all operations, of which the failed ones are infinitely slow.
+/// The time of all operations, with failed ones as infinitely slow.
 const WITH_FAILURES: &str = "with failures";
 
 /// Response and service time of every operation, and the response time of those that failed.

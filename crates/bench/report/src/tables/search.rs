@@ -12,7 +12,7 @@ use crate::units::{NONE, bytes, exact_rate, latency, or_dash, percent, percentil
 /// Bytes in a mebibyte.
 const MIB: f64 = 1_048_576.0;
 
-/// One row a probe, in the order in which they were tried, and the soak after them. Older files have no excess.
+/// One row per probe in the order of the trials, and the soak after them. Older files have no excess.
 pub(crate) fn probes(line: &Line) -> Table {
     let (probes, tail) = (line.probes.iter().chain(&line.soak), tail(line));
     let rows = Table::of(format!("Probes, in {}", line.unit), probes)
@@ -28,7 +28,7 @@ pub(crate) fn probes(line: &Line) -> Table {
     rows.left("result", result).wrapped().table()
 }
 
-/// Why a rate was tried, in a word.
+/// The reason for a trial, in a word.
 pub(crate) fn stage(stage: Stage) -> &'static str {
     match stage {
         Stage::WarmUp => "warm-up",
@@ -50,7 +50,7 @@ fn excess(probe: &Probe) -> String {
     or_dash(probe.excess.filter(|it| it.is_finite()), ratio)
 }
 
-/// Whether the rate held, and why not.
+/// Whether the rate held, and the reason if it failed.
 pub(crate) fn result(probe: &Probe) -> Cell {
     match (probe.stage, probe.held, probe.reasons.as_slice()) {
         (Stage::WarmUp, ..) => Cell::toned("not judged", Tone::Faint),
@@ -83,7 +83,7 @@ pub(crate) fn candidates(line: &Line) -> Table {
     readings("Possible bottlenecks".to_owned(), numbers, departed.chain(unmoved), &line.unchecked)
 }
 
-/// The time at the limit of every compared candidate, in slow and in calm seconds of the same trials; none if no trial has both.
+/// The time at the limit of every compared candidate, in slow and in calm seconds of the same trials. Empty if no trial has both.
 pub(crate) fn timings(line: &Line) -> Option<Table> {
     let compared = line.bottlenecks.iter().chain(&line.unmoved);
     let compared: Vec<_> = compared.filter_map(|it| Some((it, it.timing.as_ref()?))).collect();

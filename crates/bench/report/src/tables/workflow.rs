@@ -1,4 +1,4 @@
-//! Tabulates the work of the workflow engine: the parts of an instance's life, the calls of its store, and what is left.
+//! Tabulates the work of the workflow engine: the parts of an instance's life, the calls of its store, and the remaining work.
 
 use plimsoll_measure::histogram::Latency;
 use plimsoll_measure::run::Run;

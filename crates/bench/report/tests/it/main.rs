@@ -1,4 +1,4 @@
-//! Pages and summaries of whole runs, through the public interface.
+//! Checks pages and summaries of whole runs, through the public interface.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 

@@ -75,7 +75,7 @@ impl Hurt {
         if self.down == 1 { &[Act::Kill] } else { &[] }
     }
 
-    /// A loss of power begins. It takes unsynced writes from a process that is down too.
+    /// A loss of power begins. It discards unsynced writes, also those of a process that is already down.
     pub(super) fn lose_power(&mut self) -> &'static [Act] {
         self.down += 1;
         &[Act::LosePower]
@@ -197,7 +197,7 @@ impl Process for Service {
         Ok(Self::kill(self)?)
     }
 
-    /// A service keeps nothing itself, so it has nothing to lose.
+    /// A service stores no data itself, so a loss of power discards nothing.
     fn lose_power(&mut self) -> Done {
         Ok(Self::kill(self)?)
     }

@@ -160,7 +160,7 @@ fn together(shards: &[Shard]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Checks that no clock was set during the load: then the moment of the shard's start is unknown.
+/// Checks that no clock was set during the load. If one was, the moment of the shard's start is unknown.
 fn steady(shard: &Shard) -> anyhow::Result<()> {
     let moved_ms = shard.run.client.server_clock.as_ref().map_or(0, |clock| clock.moved_ms());
     ensure!(

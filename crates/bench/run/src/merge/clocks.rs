@@ -1,4 +1,4 @@
-//! Places the starts of shards on one clock: the server's, with which each shard compared its own before and after its load.
+//! Converts the starts of shards to the server's clock. Each shard compared its own clock with the server's before and after its load.
 
 use plimsoll_measure::clock_offset::ClockOffset;
 
@@ -25,7 +25,7 @@ pub struct Gap {
 }
 
 impl Clocks {
-    /// The clocks of shards. They have a common one if every shard compared its own with that of the same server.
+    /// The clocks of shards. A common clock exists if every shard compared its clock with that of the same server.
     pub fn of(shards: &[Shard]) -> Self {
         let server = |shard: &Shard| shard.run.client.server_clock.clone();
         let all: Option<Vec<_>> = shards.iter().map(server).collect();
@@ -46,7 +46,7 @@ impl Clocks {
         wall_ms.saturating_add_signed(self.corrections_ms[shard])
     }
 
-    /// The largest gap between wall times, each of the shard with that position.
+    /// The largest gap between wall times. Each wall time comes with the position of its shard.
     pub fn gap(&self, walls: impl Iterator<Item = (usize, u64)>) -> Option<Gap> {
         let common: Vec<_> = walls.map(|(shard, wall_ms)| (self.common_ms(shard, wall_ms), shard)).collect();
         let (first, last) = (common.iter().min()?, common.iter().max()?);
@@ -62,7 +62,7 @@ impl Clocks {
     pub fn words(&self) -> String {
         match self.bound_ms {
             Some(bound_ms) => format!("by the server's clock, ± {bound_ms} ms"),
-            None => "each by its own machine's clock, which nothing compared".to_owned(),
+            None => "each by its own machine's clock, without a comparison of the clocks".to_owned(),
         }
     }
 }

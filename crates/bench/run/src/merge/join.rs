@@ -71,7 +71,7 @@ struct Joint<'a> {
     others: OtherEvents,
     ended: Ended,
     clocks: Clocks,
-    /// The largest gap between the shards' starts, in milliseconds: of the first phase, and of any phase.
+    /// The largest gaps between the shards' starts, in milliseconds: in the first phase, and in any phase.
     apart_ms: (u64, u64),
     server_cpu_ns: Option<u64>,
 }
@@ -238,7 +238,7 @@ impl<'a> Joint<'a> {
     }
 }
 
-/// The nanoseconds to add to each shard's own times, so that the starts of the first phases coincide, like those of their seconds.
+/// The nanoseconds to add to each shard's times, so that the first phases and their seconds start at the same time.
 fn delays(begun: &[u64]) -> Vec<i64> {
     begun.iter().map(|own_ns| begun[0].cast_signed() - own_ns.cast_signed()).collect()
 }

@@ -98,7 +98,7 @@ fn directly(directory: &Path) -> Option<Named> {
     }
 }
 
-/// The run directory that this directory is, or that it holds for a run of a suite: the load, not its warm-up.
+/// The run directory: this directory itself, or the one that it holds for the load (not the warm-up) of a suite's run.
 fn run_in(directory: &Path) -> Option<PathBuf> {
     let is_named = |path: &PathBuf| path.join(RUN).is_file() || is_run(path);
     [directory.to_owned(), directory.join(OF_SUITE)].into_iter().find(is_named)
@@ -116,7 +116,7 @@ pub fn runs_in(directory: &Path) -> Vec<PathBuf> {
 /// The named run directory, or the latest one.
 ///
 /// # Errors
-/// When there is no run, or the path names none.
+/// When no run exists, or the path names no run.
 pub fn locate(named: Option<&Path>) -> anyhow::Result<PathBuf> {
     match locate_run_or_matrix(named)? {
         Named::Run(path) => Ok(path),
@@ -129,7 +129,7 @@ pub fn locate(named: Option<&Path>) -> anyhow::Result<PathBuf> {
     }
 }
 
-/// The named result; of a directory of runs the latest result, and without a name the latest one below `plimsoll-runs`.
+/// The named result. For a directory of runs, the latest result in it. Without a name, the latest result below `plimsoll-runs`.
 ///
 /// # Errors
 /// When there is no result.

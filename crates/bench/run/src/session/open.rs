@@ -84,8 +84,8 @@ impl Session {
         };
         session.announce()?;
         session.begin()?;
-        // The ping is measured last, so that it is as close to the load as the ping after the load: by then
-        // the server has started up, and the machine is warm.
+        // The ping is measured last, as close to the load as the ping after the load: by then the server has
+        // started up, and the machine is warm.
         session.measure_ceiling()?;
         session.ping();
         session.observer = session.system.observed().map(|options| Observer::start(options, session.start));

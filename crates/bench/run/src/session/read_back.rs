@@ -27,7 +27,7 @@ pub(super) struct ReadBack<'a> {
 
 struct State<'a> {
     sinks: &'a mut EventSinks,
-    /// When progress was last recorded. `None` until the read-back begins: a load that proves nothing has none.
+    /// The time of the last recorded progress. `None` until the read-back begins: a load that proves nothing has no read-back.
     recorded: Option<Instant>,
     answered: bool,
 }

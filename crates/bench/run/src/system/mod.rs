@@ -37,7 +37,7 @@ pub use subject::{Estimate, Fill, Isolation, Kind, Registry, Subject, resolve};
 pub struct Replay<'a> {
     /// The phase with its open loads.
     pub phase: &'a Phase,
-    /// Cores that other threads use meanwhile, as the server did.
+    /// Cores that other threads use at the same time: as many as the server used.
     pub cores: f64,
     /// The mean size of an answer, in bytes.
     pub answer_bytes: usize,

@@ -7,7 +7,7 @@ use bson::raw::RawBsonRef;
 pub(super) const DISTINCT_MAX: usize = 50;
 /// The largest text or binary value that is counted, in bytes.
 const BYTES_MAX: usize = 256;
-/// How often each value occurs on average, at least, for the values to be few.
+/// Values are few if each occurs at least this often on average.
 const TIMES_MIN: u64 = 4;
 
 /// Different values with their counts, in the order of their first appearance. `None` once they are too many.
@@ -43,7 +43,7 @@ impl Distinct {
     }
 }
 
-/// A value without parts, and of bounded size.
+/// The value, if it has no parts and its size is bounded.
 fn small(value: RawBsonRef<'_>) -> Option<Bson> {
     let is_small = match value {
         RawBsonRef::String(text) => text.len() <= BYTES_MAX,

@@ -22,7 +22,7 @@ pub(super) fn synthetic(values: &[(Bson, u64)]) -> Vec<Value> {
     made
 }
 
-/// Letters of this length that are no value of the field, nor made before.
+/// Letters of this length that are neither a value of the field nor an earlier label.
 fn letters(bytes: usize, values: &[(Bson, u64)], made: &[Value]) -> Value {
     let is_taken = |label: &str| {
         made.iter().any(|other| other == label)
@@ -64,8 +64,8 @@ fn places(range: &Numbers, kind: Kind, count: usize) -> Vec<f64> {
     (0..count).map(|place| low + (high - low) * place as f64 / last).collect()
 }
 
-/// A number in the place of `value`: all values of the same type are spread evenly over their range, in their order, and none of them
-/// is repeated.
+/// The synthetic number for `value`. The synthetic numbers of a type are spread evenly over its range and keep the order of the
+/// values. None equals a real value.
 fn number(value: &Bson, values: &[(Bson, u64)]) -> Value {
     let same = || values.iter().filter(|(other, _)| other.element_type() == value.element_type());
     let (mut range, kind) = (Numbers::default(), kind(value));
@@ -85,14 +85,14 @@ fn step(range: &Numbers, kind: Kind) -> f64 {
     }
 }
 
-/// The numbers, each moved up by as many steps as it takes to be above those before it and none of `taken`.
+/// Moves each number up in steps until it is above the number before it and not in `taken`.
 fn free(numbers: &[f64], step: f64, kind: Kind, taken: &[Value]) -> Vec<Value> {
     let mut lowest = f64::NEG_INFINITY;
     let mut made = Vec::new();
     for number in numbers {
         let mut number = number.max(lowest);
         let mut value = typed(number, kind);
-        // One step more than there are values always suffices, unless the step is lost beside the number.
+        // One step more than the taken values suffices, unless rounding to the number loses the step.
         for _ in 0..=taken.len() {
             if !taken.contains(&value) {
                 break;

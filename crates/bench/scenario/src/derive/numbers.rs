@@ -41,7 +41,7 @@ impl Numbers {
         (self.squares / self.count.max(1) as f64).max(0.0).sqrt()
     }
 
-    /// The range, rounded outwards to a coarse grid, so that it shows no extreme value. Zero alone may be one. `finest` is the smallest step.
+    /// The range, rounded outwards to a coarse grid, so that it shows no extreme value except zero. `finest` is the smallest step.
     pub(super) fn range(&self, finest: f64) -> (f64, f64) {
         let (step, digits) = self.grid(finest);
         let tidy = |number: f64| format!("{number:.digits$}").parse().unwrap_or(number);

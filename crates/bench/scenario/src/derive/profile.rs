@@ -5,9 +5,9 @@ use bson::raw::RawBsonRef;
 
 use super::values::{Field, Fields, Values, items};
 
-/// The largest number of fields of the documents at one place.
+/// The largest number of fields at one path of the documents.
 const FIELDS_MAX: usize = 200;
-/// The largest number of places of the whole profile.
+/// The largest number of paths in the whole profile.
 const PLACES_MAX: usize = 2_000;
 /// The deepest profiled level.
 const DEPTH_MAX: usize = 16;
@@ -57,7 +57,7 @@ fn document_into(fields: &mut Fields, document: &RawDocument, places: &mut usize
     }
 }
 
-/// The index of a field; `None` if there is no room for it.
+/// The index of a field. `None` if the profile is full.
 fn place(fields: &mut Fields, name: &str, places: &mut usize) -> Option<usize> {
     if let Some(index) = fields.fields.iter().position(|field| field.name == name) {
         return Some(index);

@@ -15,7 +15,7 @@ const STAMP: &str = plimsoll_document::STAMP_FIELD;
 const NUMBERS_FEW: usize = 12;
 /// From this number of fields on, rare names count as data: the documents are dictionaries.
 const DICTIONARY_MIN: usize = 64;
-/// The mean share of the documents that have a field, below which names count as data.
+/// Names count as data if a field is on average in less than this share of the documents.
 const DICTIONARY_SHARE: f64 = 0.1;
 /// The values that stand for one type in a choice of several types.
 const STAND_INS: usize = 8;
@@ -40,7 +40,7 @@ pub(super) enum Sizes {
     Means,
 }
 
-/// The place of fields in the document.
+/// The level of fields in the document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Level {
     Top,
@@ -80,7 +80,7 @@ impl Maker {
         Entry { key: name, comment: Some(notes.join("; ")), tree }
     }
 
-    /// The template of the values at one place. Values with parts win over others, because a choice has constants alone.
+    /// The template of the values at one path. Values with parts win over others, because a choice has constants alone.
     fn value(self, values: &Values) -> Tree {
         let ranked = values.ranked();
         if let Some(group) = ranked.iter().find(|group| group.kind.has_parts()) {
@@ -97,7 +97,7 @@ impl Maker {
         }
     }
 
-    /// The different values at one place, if they become a choice.
+    /// The different values at one path, if they become a choice.
     fn few(self, values: &Values) -> Option<&[(Bson, u64)]> {
         let is_bool = matches!(values.groups.as_slice(), [group] if group.kind == Kind::Bool);
         let has_text = values.groups.iter().any(|group| group.kind == Kind::Text);
@@ -163,7 +163,7 @@ impl Maker {
     }
 }
 
-/// The reason for another name.
+/// The reason to replace a field's name.
 fn renamed(original: &str) -> &'static str {
     if original.starts_with('$') {
         "its name begins with `$`, which a template cannot write"

@@ -1,4 +1,4 @@
-//! Sums up the values at one place of the documents, by their types.
+//! Sums up the values at one path of the documents, by their types.
 
 use bson::raw::RawBsonRef;
 use bson::spec::BinarySubtype;
@@ -83,7 +83,7 @@ impl Kind {
     }
 }
 
-/// The values at one place.
+/// The values at one path.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Values {
     pub(super) count: u64,
@@ -98,7 +98,7 @@ pub(super) struct Group {
     pub(super) count: u64,
     /// The numbers themselves, the milliseconds of dates, or the sizes of texts, binary data and arrays.
     pub(super) numbers: Numbers,
-    /// The number of `true`.
+    /// The number of values that are `true`.
     pub(super) trues: u64,
     /// The largest number of decimal places.
     pub(super) places: usize,
@@ -108,7 +108,7 @@ pub(super) struct Group {
     pub(super) items: Option<Box<Values>>,
 }
 
-/// The fields of the documents at one place, in the order of their first appearance.
+/// The fields at one path of the documents, in the order of their first appearance.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Fields {
     /// The number of documents.

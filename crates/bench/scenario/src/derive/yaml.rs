@@ -13,12 +13,12 @@ pub(super) struct Entry {
     pub(super) tree: Tree,
 }
 
-/// A value with comments in it, or one in a single line.
+/// The layout of a value: in one line, or over several lines that may have comments.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Tree {
     /// In one line.
     Flow(Value),
-    /// One setting a line.
+    /// One setting per line.
     Block(Vec<Entry>),
 }
 

@@ -17,8 +17,8 @@ use plimsoll_yaml::{Fault, Slip, nearest, text_of};
 /// The largest size of a scenario file, in bytes.
 const FILE_BYTES_MAX: u64 = 4 << 20;
 
-/// The path at the beginning of a message, with the invalid key of the value there, which many messages quote: `document.a.$int.mn` for
-/// `document.a.$int: unknown setting "mn"`, and `bump.$inc.a` for `bump: $inc.a: …`.
+/// The path at the beginning of a message, and after it the invalid key that many messages quote. For example, the path of
+/// `document.a.$int: unknown setting "mn"` is `document.a.$int.mn`, and that of `bump: $inc.a: …` is `bump.$inc.a`.
 fn path_in(message: &str) -> Option<String> {
     let parts: Vec<&str> =
         message.split(": ").take_while(|part| !part.contains(char::is_whitespace)).collect();
@@ -43,8 +43,8 @@ pub struct Loaded {
 }
 
 impl Loaded {
-    /// An error about this scenario, with its line, if the error begins with the path of a value in the text; with the override
-    /// that set the value, if there is one.
+    /// Locates an error that begins with the path of a value. The result shows the override that set the value, if one did; else
+    /// its line in the text.
     pub fn located(&self, error: anyhow::Error) -> anyhow::Error {
         let Text { origin, text, .. } = self.source.as_ref();
         let said = error.root_cause().to_string();
@@ -53,7 +53,7 @@ impl Loaded {
             return error.context(format!("--set {}", secret::shown(assignment)));
         }
         let exact = || plimsoll_yaml::place_of(text, &path);
-        // The path of a template inside an operation, a request or a cell of a matrix begins there.
+        // The path of a template starts at its operation, request or cell of a matrix, not at the top of the scenario.
         let place = if path.contains('$') { plimsoll_yaml::place_of_end(text, &path) } else { exact() };
         let Some(place) = place else { return error };
         let slip = Slip { fault: Fault::Said(format!("{error:#}")), place: Some(place), key: None };
@@ -224,15 +224,15 @@ pub fn parse_with<T: DeserializeOwned>(
     changed(&value).map_err(|slip| misplaced::<T>((text, origin), assignments, slip))
 }
 
-/// A value of the tree that a text and its overrides are.
+/// Parses the tree that a text and its overrides form.
 fn changed<T: DeserializeOwned>(tree: &Value) -> Result<T, Slip> {
     let unwritten =
         |error| Slip { fault: Fault::Said(format!("apply --set: {error}")), place: None, key: None };
     plimsoll_yaml::document(&serde_saphyr::to_string(tree).map_err(unwritten)?)
 }
 
-/// The error for a slip in an overridden text: with its place if it is in the text, else with the override that brought it. The
-/// places of the overridden text are unknown to the user.
+/// The error for a slip in an overridden text. It shows the line if the slip is in the text itself, else the override that
+/// caused it: the user does not see the lines of the overridden text.
 fn misplaced<T: DeserializeOwned>(
     (text, origin): (&str, &str),
     assignments: &[String],
@@ -260,8 +260,8 @@ fn sets(assignment: &str, path: &str) -> bool {
     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.')) || sets_template(set.trim(), path)
 }
 
-/// Whether an override sets the template of the operation with whose name a path begins: `phases.0.load.bump.operation.update.update`
-/// for `bump.$inc.a`.
+/// Whether an override sets the template of the operation whose name begins a path. For the path `bump.$inc.a` this is
+/// `phases.0.load.bump.operation.update.update`.
 fn sets_template(set: &str, path: &str) -> bool {
     let template = path.split_once('.').filter(|(_, rest)| rest.starts_with('$'));
     template.is_some_and(|(operation, _)| set.split('.').any(|name| name == operation))

@@ -91,7 +91,7 @@ pub enum Begin {
     /// Before the load.
     #[default]
     BeforeLoad,
-    /// After the load, which so builds a backlog.
+    /// After the load, so that the load builds a backlog.
     AfterLoad,
 }
 

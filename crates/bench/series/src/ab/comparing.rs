@@ -55,9 +55,9 @@ fn request<'a>(a: &'a [Measured], b: &'a [Measured], asked: Asked, judge: &Judgi
     }
 }
 
-/// The exit of a comparison. A regression ends like a failed expectation. So do an expectation that B breaks in more runs than
-/// A, more failed operations on B, a side without operations, and a primary metric without a verdict: a gate must not open for
-/// a comparison without a judgement. Missing documents have priority.
+/// The exit of a comparison. A regression ends like a failed expectation. So does an expectation that B breaks in more runs than
+/// A, or a larger number of failed operations on B. So does a side without operations or a primary metric without a verdict, because
+/// a comparison without a judgement must not pass a gate. Missing documents have priority.
 pub fn exit(comparison: &Comparison) -> Exit {
     let breaks = comparison.is_broken() || comparison.is_unsound();
     if !(comparison.a.kept && comparison.b.kept) {

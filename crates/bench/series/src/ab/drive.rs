@@ -42,7 +42,7 @@ pub struct Finished {
     pub path: PathBuf,
     /// The number of measured pairs.
     pub pairs: usize,
-    /// The reason of the interruption; [`Exit::Held`] if there was none.
+    /// The reason of the interruption; [`Exit::Held`] without an interruption.
     pub ended: Exit,
 }
 

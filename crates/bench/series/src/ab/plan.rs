@@ -28,7 +28,7 @@ pub struct Plan {
     pub criteria: Option<Criteria>,
 }
 
-/// The criteria of a comparison. A result that was seen must not choose them: p holds only for a test that was fixed beforehand.
+/// The criteria of a comparison. No seen result may influence them, because p is valid only for a test that was fixed beforehand.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Criteria {
     /// The metric that decides; if absent, throughput, or p99 where the schedule gives the rate.

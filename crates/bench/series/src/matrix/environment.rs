@@ -104,7 +104,7 @@ impl Environment {
         Ok(Box::new(Database::open(context, place, runtime)?))
     }
 
-    /// Measures the data of a run. Drops it unless it existed before, has violations, or is to stay.
+    /// Measures the data of a run. Drops the data unless it existed before, has violations, or is to stay.
     pub fn clear(&self, run: &CellRun, closed: Closed, subject: &dyn Subject) -> Remains {
         let Some(server) = &self.shared else {
             let size = closed.system.size();

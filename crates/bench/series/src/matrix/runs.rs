@@ -15,7 +15,7 @@ const SLUG_MAX: usize = 60;
 /// The value of `ended_by` in run.json if the duration ended a phase.
 const ENDED_BY_TIME: &str = "duration";
 
-/// Every run: all cells once, then all again. `exclusive` is what each cell's runs own.
+/// Every run: all cells once, then all again. `exclusive` holds the exclusive data of each cell's runs.
 pub fn schedule(cells: &[Cell], repetitions: u32, exclusive: &[Exclusive]) -> Vec<CellRun> {
     let planned = |turn: Turn| CellRun {
         number: turn.number,

@@ -216,7 +216,7 @@ impl<'a> Attempt<'a> {
         (!whole).then(|| judge::failed(&anyhow!("the {name} could not be completed: {}", why())))
     }
 
-    /// Runs this program until it ends or is ended.
+    /// Runs this program until it ends, or ends it.
     fn run(
         &self,
         name: &'static str,

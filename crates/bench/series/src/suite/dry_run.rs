@@ -42,7 +42,7 @@ pub fn text(suite: &Suite, tests: &[Test], registry: Registry) -> anyhow::Result
     Ok((text + &runs(suite, &estimates), warnings))
 }
 
-/// The collection that the suite itself drops before each run: the file below does not say so.
+/// A comment about the collection that the suite itself drops before each run, because the file below does not show it.
 fn clearing(test: &Test) -> String {
     match (&test.job.host, test.job.existing) {
         (Host::Suite(_, namespace), Existing::Drop) => {

@@ -43,7 +43,7 @@ impl Topic {
             Ok(learner.add(self.as_read(record, ContentHash::of), record.partition, record.offset)?)
         })?;
         if self.envelopes.source > 0 {
-            // The checksums include the envelopes, the found records do not.
+            // The checksums include the envelopes; the found records do not.
             expected.iter_mut().for_each(|partition| partition.checksum = None);
         }
         let (mut known, mut fold) = (learner.build(), Reconcile::new(expected)?);

@@ -37,8 +37,8 @@ pub struct Child {
 }
 
 impl Child {
-    /// Starts `plimsoll pipeline run` in its own process group, so that Ctrl-C reaches only this process. It
-    /// ends with this process, as its servers do: without them it could not finish.
+    /// Starts `plimsoll pipeline run` in its own process group, so that Ctrl-C reaches only this process. The
+    /// child ends with this process, because its servers end too and it could not finish without them.
     ///
     /// # Errors
     /// The program cannot be started.

@@ -66,7 +66,7 @@ impl<'a> DemoRun<'a> {
         Ok(Self { shown, filling, is_filled: false, environment, metrics, runs: 1, replayed: 0, flag })
     }
 
-    /// Runs the script until every event has arrived; none if the user stops it.
+    /// Runs the script until every event has arrived. `None` if the user stops it.
     ///
     /// # Errors
     /// A process ended early, or events do not arrive.
@@ -77,7 +77,7 @@ impl<'a> DemoRun<'a> {
         let began = clock::now();
         let mut kills = Vec::new();
         for (at, kill) in &script.kills {
-            // A process must work again before the next kill: killing an idle one proves nothing.
+            // A process must work again before the next kill, because the kill of an idle process proves nothing.
             if !self.run_until(began, *at)? || !self.is_running()? {
                 return Ok(None);
             }

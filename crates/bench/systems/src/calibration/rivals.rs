@@ -1,4 +1,4 @@
-//! Uses CPU as a server beside the load would.
+//! Uses CPU in place of a server that would share the machine with the load.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use plimsoll_measure::clock;
 
-/// Work and rest take turns in this time.
+/// The length of one turn of work and rest.
 const TURN: Duration = Duration::from_millis(1);
-/// The most threads.
+/// The maximum number of threads.
 const THREADS_MAX: usize = 256;
 
 /// Threads that compute for a share of the time. They end when this value is dropped.
@@ -20,7 +20,7 @@ pub(super) struct Rivals {
 }
 
 impl Rivals {
-    /// Starts threads that together use this many cores, if they get them.
+    /// Starts threads that together use this many cores, if that many are free.
     pub(super) fn start(cores: f64) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
         let shares = shares(cores).into_iter();
@@ -44,7 +44,7 @@ impl Drop for Rivals {
     }
 }
 
-/// The share of a core of each thread.
+/// The share of a core that each thread uses.
 fn shares(cores: f64) -> Vec<f64> {
     let whole = (cores.max(0.0) as usize).min(THREADS_MAX);
     let rest = cores - whole as f64;

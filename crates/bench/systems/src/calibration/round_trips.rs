@@ -6,7 +6,7 @@ use plimsoll_measure::matrix::Spread;
 
 /// The number of round trips in a part. The median of the last part is reported; it is compared with the part before.
 const PART: usize = 100;
-/// A median below this percentage of the part before means that the times still fall.
+/// The times still fall if a part's median is below this percentage of the median of the part before.
 const STEADY_PERCENT: u64 = 95;
 /// The largest number of round trips.
 const ROUND_TRIPS_MAX: usize = 2_000;
@@ -27,7 +27,7 @@ impl RoundTrips {
         self.sum_ns = self.sum_ns.saturating_add(ns);
     }
 
-    /// Whether no more are needed: the times no longer fall, or a limit is reached.
+    /// Whether no more round trips are needed: the times no longer fall, or a limit is reached.
     pub fn are_enough(&self) -> bool {
         let len = self.all_ns.len();
         let is_over = len >= ROUND_TRIPS_MAX || self.sum_ns >= TIME_NS_MAX;

@@ -25,7 +25,7 @@ pub(super) fn audit(
 }
 
 fn integrity(counts: Counts, findings: Findings) -> Integrity {
-    // A violation stands whatever the unread documents are. Without one, they decide.
+    // A violation is final. Without a violation, the unread documents decide.
     let is_open = findings.unread > 0 && findings.lost == 0 && findings.altered == 0;
     Integrity {
         proof: if is_open { Proof::NotAudited } else { Proof::ReadBack },

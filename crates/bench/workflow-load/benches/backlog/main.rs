@@ -7,9 +7,9 @@
 //!     --only A,B       postgres, mongodb (both)
 //! ```
 //!
-//! Half of the instances wait for a signal, and half for a timer of tomorrow; each has a signal of tomorrow too. A claim is the search for due
-//! signals in all partitions and the change that applies one. A timer is the search for due instances and the change. Both run one after the
-//! other, on a journaled server. The factor compares a median with that of the first size.
+//! Half of the instances wait for a signal, and half for a timer that is due tomorrow. Each instance also has a signal that is due tomorrow.
+//! A claim is the search for due signals in all partitions, and the change that applies one. A timer is the search for due instances, and
+//! the change. Claims and timers run one after the other, on a journaled server. The factor compares a median with that of the first size.
 
 use std::error::Error;
 use std::process::ExitCode;
@@ -37,11 +37,11 @@ const PARTITIONS: u16 = 16;
 const CONNECTIONS: usize = 2;
 /// Instances of one insert.
 const BATCH: usize = 1_000;
-/// The limit of a search, as that of a worker.
+/// The limit of a search: the same as a worker's.
 const LIMIT: usize = 256;
 /// The length of a day.
 const DAY_MS: u64 = 86_400_000;
-/// The greatest factor that a goal allows.
+/// The largest allowed factor.
 const FACTOR_MAX: f64 = 1.5;
 
 /// The options.
@@ -149,7 +149,7 @@ async fn measure(name: &str, store: impl Store, arguments: &Arguments) -> Result
     Ok(())
 }
 
-/// A record of a round trip or of a timer, with another moment.
+/// A record of a round trip, or of a timer if `due_ms` gives its moment.
 fn record(id: &str, version: u64, due_ms: Option<u64>) -> Result<Record, Failure> {
     let unit = if due_ms.is_some() { Unit::Timer } else { Unit::RoundTrip };
     let program = Program::compile(&unit.definition()).map_err(|problems| problems[0].words.clone())?;
@@ -169,7 +169,7 @@ fn id(number: usize) -> String {
     format!("waiting-{number}")
 }
 
-/// The moment of an instance that waits for a timer; none for a signal.
+/// The moment at which an instance's timer is due. `None` for an instance that waits for a signal.
 fn moment(number: usize) -> Option<u64> {
     number.is_multiple_of(2).then(|| wall_ms() + DAY_MS)
 }

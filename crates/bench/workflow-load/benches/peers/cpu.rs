@@ -7,7 +7,7 @@ pub(crate) fn own() -> f64 {
     seconds(std::process::id()).unwrap_or(0.0)
 }
 
-/// The seconds that a process and its children have used, those that have ended included.
+/// The seconds that a process and its children have used, including ended children.
 pub(crate) fn tree(pid: u32) -> f64 {
     let children = fs::read_dir("/proc").into_iter().flatten().flatten().filter_map(|entry| {
         let child: u32 = entry.file_name().to_str()?.parse().ok()?;

@@ -1,4 +1,4 @@
-//! Compares the workflow engine with its peers by turns, on this machine, in one run.
+//! Compares the workflow engine with its peers in turns, on this machine, in one run.
 //!
 //! ```sh
 //! cargo xtask bench workflow                 # or: cargo bench -p plimsoll-workflow-load --bench peers -- [OPTIONS]
@@ -99,7 +99,7 @@ fn unit(name: &str) -> Result<Unit, Failure> {
     found.ok_or_else(|| format!("{name} is no unit: choose round-trip, steps or timer").into())
 }
 
-/// An engine on its storage.
+/// A subject of the comparison: an engine on its storage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Subject {
     Postgres,
@@ -193,7 +193,7 @@ fn line(round: usize, unit: Unit, clients: usize, subject: Subject, turn: &Turn)
     )
 }
 
-/// Medians with the least and the most.
+/// Medians, each with the smallest and the largest value.
 fn table(turns: &BTreeMap<(&str, usize, Subject), Vec<Turn>>) -> String {
     let mut text = format!(
         "{:<11} {:>7} {:<9} {:>22} {:>10} {:>10} {:>12} {:>12} {:>8}\n",
@@ -292,7 +292,7 @@ fn start_postgres(cache: &Cache) -> Result<Server, Failure> {
 
 /// Flushes of the log since the server's start.
 fn flushes(server: &Server) -> Result<u64, Failure> {
-    // Processes of the server report their counts once a second at most.
+    // Each process of the server reports its counts at most once a second.
     std::thread::sleep(Duration::from_millis(1_500));
     Ok(Builder::new_current_thread()
         .enable_all()

@@ -3,7 +3,7 @@
 /// The sender of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Caller {
-    /// Nobody has logged in.
+    /// An anonymous caller.
     Anonymous,
     /// A user.
     User(User),

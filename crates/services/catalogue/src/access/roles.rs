@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::caller::Caller;
 
-/// Every user who has logged in.
+/// The name that stands for every user who has logged in.
 const ALL: &str = "#all";
 
 /// The groups of each role, under the names of SciCat's configuration. `#all` means every user who has logged in.

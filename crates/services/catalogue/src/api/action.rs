@@ -17,11 +17,11 @@ use super::{identity, problems, tag};
 use crate::Refusal;
 use crate::access::{Caller, User};
 
-/// The memory of a document as JSON, for each of its stored bytes.
+/// Bytes of memory that a document takes as JSON, for each of its stored bytes.
 const JSON_FACTOR: usize = 6;
-/// Longer bodies are parsed on another thread, in bytes.
+/// The length in bytes above which a body is parsed on another thread.
 const INLINE_BYTES_MAX: usize = 256 << 10;
-/// The parameters of a query.
+/// The maximum number of parameters in a query.
 const PARAMETERS_MAX: usize = 100;
 
 /// A method of a path.

@@ -1,4 +1,4 @@
-//! Creates many datasets, one a line.
+//! Creates many datasets, one per line.
 
 use bson::Document;
 use plimsoll_service::{Routes, strict_json};
@@ -11,14 +11,14 @@ use super::stream::unread;
 use crate::Refusal;
 use crate::documents::dataset::Version;
 
-/// The datasets of a request, because the answer has a result for each.
+/// The maximum number of datasets in a request, because the answer has a result for each.
 const LINES_MAX: usize = 10_000;
-/// The datasets of one command.
+/// The maximum number of datasets in one command.
 const BATCH_MAX: usize = 200;
 /// The bytes of lines after which a command is sent.
 const BATCH_BYTES_MAX: usize = 4 << 20;
 
-action!(Bulk, POST "/api/v4/datasets/bulk", "create_datasets", Stream, "Create datasets, one a line", bulk);
+action!(Bulk, POST "/api/v4/datasets/bulk", "create_datasets", Stream, "Create datasets, one per line", bulk);
 
 /// Adds the endpoint.
 pub(super) fn add(routes: Routes<State>) -> Routes<State> {

@@ -16,7 +16,7 @@ use crate::query::include::{self, Relation};
 use crate::storage;
 use crate::{Refusal, moment};
 
-/// The attempts of a change while others change the same dataset.
+/// The maximum number of attempts at a change while others change the same dataset.
 const ATTEMPTS_MAX: u32 = 5;
 
 action!(CreateV3, POST "/api/v3/datasets", "create_dataset_v3", Json, "Create a dataset", |it| create(it, Version::V3));
@@ -131,7 +131,7 @@ async fn related(request: &Request, dataset: &Document) -> Result<Reply, Refusal
     Ok(Reply::Found(body.into()))
 }
 
-/// The documents of a relation. Those that the catalogue does not keep are none.
+/// The documents of a relation. A relation that the catalogue does not keep has none.
 pub(super) async fn relation_of(
     request: &Request,
     dataset: &Document,

@@ -7,7 +7,7 @@ use super::action::{Of, Reply, Request, action};
 use super::state::State;
 use crate::Refusal;
 
-/// The keys of an answer.
+/// The maximum number of keys in an answer.
 const KEYS_MAX: u32 = 1_000;
 /// The longest prefix, in bytes.
 const PREFIX_BYTES_MAX: usize = 256;

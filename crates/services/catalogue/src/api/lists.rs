@@ -36,7 +36,7 @@ pub(super) fn add(routes: Routes<State>) -> Routes<State> {
     routes.with::<Of<CountV3>>().with::<Of<CountV4>>().with::<Of<CountPublic>>()
 }
 
-/// The datasets that a list is about.
+/// The datasets that a list covers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum View {
     /// Version 3: those that the caller may read.
@@ -93,7 +93,7 @@ async fn find(request: Request, view: View) -> Result<Reply, Refusal> {
     listed(&request, &access, query, view.version()).await
 }
 
-/// A list. With `after`, even an empty one, it is an object with the place of the next page.
+/// Answers a list. If the query has `after`, even empty, the answer is an object with the cursor of the next page.
 async fn listed(
     request: &Request,
     access: &Document,

@@ -3,7 +3,7 @@
 /// The fixed segments in lower case that open a path: `/api/v3/datasets`.
 const OPENING: [&str; 9] =
     ["api", "v3", "v4", "auth", "users", "datasets", "origdatablocks", "attachments", "health"];
-/// Those that stand where a PID or another key may stand: `/api/v3/datasets/count`.
+/// The fixed segments in the position of a PID or another key: `/api/v3/datasets/count`.
 const BESIDES_KEYS: [&str; 13] = [
     "login",
     "logout",
@@ -19,7 +19,7 @@ const BESIDES_KEYS: [&str; 13] = [
     "bulk",
     "stream",
 ];
-/// Those that follow a key: `/api/v3/datasets/{pid}/origdatablocks`.
+/// The fixed segments that follow a key: `/api/v3/datasets/{pid}/origdatablocks`.
 const AFTER_KEYS: [&str; 12] = [
     "self",
     "identity",
@@ -34,10 +34,10 @@ const AFTER_KEYS: [&str; 12] = [
     "verify",
     "isvalid",
 ];
-/// The place of a key, in a path split at its slashes.
+/// The index of a key in a path that is split at its slashes.
 const KEY_PLACE: usize = 4;
 
-/// The path with fixed segments in lower case and no slash at the end; `None` if it is so already. Other segments stay.
+/// The path with fixed segments in lower case and no slash at the end. Other segments stay. `None` if nothing changes.
 pub(super) fn canonical(path: &str) -> Option<String> {
     let trimmed = path.trim_end_matches('/');
     let segments: Vec<&str> = trimmed.split('/').collect();
@@ -50,7 +50,7 @@ pub(super) fn canonical(path: &str) -> Option<String> {
     (!read.is_empty() && read != path).then_some(read)
 }
 
-/// The fixed segments that may stand at a place.
+/// The fixed segments that may occur at an index.
 fn fixed(place: usize, is_public: bool) -> &'static [&'static str] {
     match place {
         0..KEY_PLACE => &OPENING,

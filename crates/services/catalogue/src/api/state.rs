@@ -34,7 +34,7 @@ pub struct State {
     pub token: Span,
     /// New datasets.
     pub datasets: Datasets,
-    /// The task that collects the keys of metadata and sweeps.
+    /// The task that collects the keys of metadata and removes abandoned blocks.
     pub upkeep: AbortHandle,
 }
 

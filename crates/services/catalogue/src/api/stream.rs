@@ -1,4 +1,4 @@
-//! Adds a block of any number of files, one a line, as they arrive.
+//! Adds a block of any number of files, one per line, as they arrive.
 
 use plimsoll_service::{Kind, Lines, Problem, Routes, strict_json};
 use serde_json::Value;
@@ -11,7 +11,7 @@ use crate::access::Change;
 use crate::documents::block::{self, Creation, Head};
 use crate::storage::BlockWriter;
 
-action!(Stream, POST "/api/v4/origdatablocks/stream", "stream_block", Stream, "Add a block of files, one a line", stream);
+action!(Stream, POST "/api/v4/origdatablocks/stream", "stream_block", Stream, "Add a block of files, one per line", stream);
 
 /// Adds the endpoint.
 pub(super) fn add(routes: Routes<State>) -> Routes<State> {

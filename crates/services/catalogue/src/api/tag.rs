@@ -1,4 +1,4 @@
-//! Tags answers, so that a client that has an answer gets it once.
+//! Tags answers, so that a client does not download an answer that it already has.
 
 use axum::body::Body;
 use axum::http::header::{ETAG, HeaderMap, HeaderValue, IF_NONE_MATCH};
@@ -9,7 +9,7 @@ use plimsoll_service::reply;
 use ring::digest::{SHA256, digest};
 use serde_json::Value;
 
-/// The bytes of a hash that a tag has.
+/// The number of bytes of the hash in a tag.
 const HASH_BYTES: usize = 16;
 
 /// A JSON answer with its tag; 304 without a body if the client has it.

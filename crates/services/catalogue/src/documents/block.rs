@@ -1,4 +1,4 @@
-//! Makes blocks of files of bodies, splits long ones, and shows them.
+//! Makes blocks of files from request bodies, splits long blocks, and shows them.
 //!
 //! A block is one document as SciCat stores it, if it fits. A longer one is a head with the first files, and parts with the others. The
 //! head alone makes a block visible, so a block appears whole or not at all.
@@ -12,11 +12,11 @@ use super::value::typed;
 use crate::Refusal;
 use crate::refusal::shortened;
 
-/// The bytes of the files in one document. MongoDB accepts 16 MiB; smaller documents need less memory at a time.
+/// The maximum size of the files in one document, in bytes. MongoDB accepts 16 MiB; smaller documents need less memory at a time.
 pub const PART_BYTES_MAX: usize = 4 << 20;
 /// The longest path, in bytes.
 const PATH_BYTES_MAX: usize = 4_096;
-/// The most faults in an answer.
+/// The maximum number of faults in an answer.
 const FAULTS_MAX: usize = 20;
 /// The fields of a file, and whether each is required.
 const FILE: [(&str, Kind, bool); 9] = [
@@ -130,7 +130,7 @@ pub struct Splitter {
 }
 
 impl Splitter {
-    /// Adds a file. Returns the list before it once that is full.
+    /// Adds a file. Returns the list of the files before it once that list is full.
     pub fn push(&mut self, file: Document) -> Option<Vec<Document>> {
         let bytes = encoded_bytes(&file);
         let full = self.bytes + bytes > PART_BYTES_MAX && !self.files.is_empty();

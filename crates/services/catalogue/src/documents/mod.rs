@@ -1,4 +1,4 @@
-//! Makes stored documents of bodies, and bodies of stored documents. It reads no database and no clock.
+//! Turns request bodies into stored documents, and stored documents into answer bodies. Reads no database and no clock.
 //!
 //! * [`schema`]: the fields of a dataset; [`value`]: JSON into BSON by type; [`mod@json`]: any JSON into BSON, and back.
 //! * [`metadata`]: keys and SI units of scientific metadata.

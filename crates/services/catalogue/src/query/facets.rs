@@ -12,7 +12,7 @@ use super::{Dialect, all, parameter, under};
 use crate::Refusal;
 use crate::documents::schema::{self, Kind};
 
-/// The values that a facet counts, the last in order first.
+/// The maximum number of values that a facet counts. The last values in order come first.
 const BUCKETS_MAX: i64 = 1_000;
 
 /// The facets of a query.
@@ -29,7 +29,7 @@ pub struct Facets {
 pub struct Facet {
     /// The name in the answer.
     pub name: String,
-    /// All conditions but that on the field itself, so that a user may choose several values.
+    /// All conditions except the one on the field itself, so that a user may choose several values.
     pub filter: Document,
     path: String,
     kind: Kind,

@@ -38,7 +38,7 @@ impl Field {
         Ok(Self { path: stored(&parts, dialect), kind: kind(&parts) })
     }
 
-    /// Whether a text that looks like a date is one.
+    /// Whether a text that looks like a date counts as a date.
     pub(super) fn takes_dates(&self, dialect: Dialect) -> bool {
         match self.kind {
             Some(kind) => kind == Kind::Date,

@@ -84,7 +84,7 @@ fn shown_name<'a>(name: &'a str, shown: &Value) -> Result<&'a str, Refusal> {
     }
 }
 
-/// A projection without the parts of a field that it shows whole, which the server refuses. `paths` are in order.
+/// A projection without the parts of a field that it also shows whole, because the server refuses such parts. `paths` are in order.
 fn disjoint(paths: Vec<String>) -> Document {
     let mut projection = Document::new();
     for path in paths {

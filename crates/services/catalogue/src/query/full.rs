@@ -12,7 +12,7 @@ use super::{Find, all, joined, page, parameter, pattern, scientific};
 use crate::Refusal;
 use crate::documents::schema::{self, Kind};
 
-/// The fields that a text search looks into.
+/// The fields that a text search covers.
 const SEARCHED: [&str; 4] = ["datasetName", "description", "keywords", "sourceFolder"];
 
 /// The condition of one key of `fields`.

@@ -14,7 +14,7 @@ const OPERATORS: [&str; 17] = [
     "$regex", "$options", "$unwind", "$group",
 ];
 
-/// Words that open doors elsewhere.
+/// Words that have a special meaning to MongoDB, to the translators or to JavaScript.
 const WORDS: &str = "
     $where $expr $function $accumulator $text $jsonSchema $comment $lookup $and $or $nor $not $in
     $nin $eq $ne $gt $regex $options $exists $elemMatch $size and or inq nin like ilike gt lte
@@ -23,7 +23,7 @@ const WORDS: &str = "
     order sort scientificMetadata.a.value a.$where a..b 2024-01-01 RANGE EQUAL_TO_STRING
     CONTAINS_STRING mm (a+)+$ all __proto__ type keywords creationTime:desc admin
 ";
-/// More of them, with spaces or quotes.
+/// Further texts, which the list of words cannot hold.
 const TEXTS: [&str; 4] = ["", "\0", "{\"$where\":1}", "[{\"$expr\":1}]"];
 
 fn word() -> impl Strategy<Value = String> {

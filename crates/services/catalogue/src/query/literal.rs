@@ -11,9 +11,9 @@ use crate::moment;
 /// Whether texts that look like dates become dates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Dates {
-    /// They do.
+    /// Such texts become dates.
     Read,
-    /// They stay texts.
+    /// Such texts stay texts.
     Keep,
 }
 

@@ -47,7 +47,7 @@ pub struct Find {
 }
 
 impl Find {
-    /// A list whose next page is asked for by a cursor: it shows the field of its order.
+    /// The query of a list with a cursor. It also shows the field of the list's order, because the cursor contains it.
     #[must_use]
     pub fn followed(mut self) -> Self {
         let place = self.page.sort.keys().next().filter(|name| page::KEYSET.contains(&name.as_str()));
@@ -89,7 +89,7 @@ fn all(mut conditions: Vec<Document>) -> Document {
     if conditions.len() == 1 { conditions.remove(0) } else { joined("$and", conditions) }
 }
 
-/// Joins any number of conditions by an operator; no conditions, no filter.
+/// Joins any number of conditions by an operator. Without conditions, the result is empty.
 fn joined(operator: &str, conditions: Vec<Document>) -> Document {
     if conditions.is_empty() {
         Document::new()

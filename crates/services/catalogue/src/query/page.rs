@@ -11,9 +11,9 @@ use super::field::Field;
 use super::{bounds::NAME_BYTES_MAX, unknown};
 use crate::Refusal;
 
-/// The limit of version 3 without one.
+/// The default limit of version 3.
 const LIMIT_V3: u64 = 100;
-/// The limit of version 4 without one.
+/// The default limit of version 4.
 const LIMIT_V4: u64 = 10;
 /// The date fields by which a cursor may page, newest first.
 pub(super) const KEYSET: [&str; 3] = ["createdAt", "creationTime", "updatedAt"];
@@ -23,7 +23,7 @@ pub(super) const KEYSET: [&str; 3] = ["createdAt", "creationTime", "updatedAt"];
 pub struct Page {
     /// The documents to skip.
     pub skip: u64,
-    /// The most documents of the page, 1 or more.
+    /// The maximum number of documents on the page, 1 or more.
     pub limit: u64,
     /// The order; none if empty.
     pub sort: Document,

@@ -7,7 +7,8 @@ use crate::refusal::shortened;
 /// The largest number in a quantifier such as `{1,100}`.
 const REPEAT_MAX: u32 = 100;
 
-/// Checks a pattern: short, few quantifiers, none around another or a choice, no look-around, no reference.
+/// Checks a pattern. It must be short, with few quantifiers. A quantifier around another one or around a choice, a look-around and a
+/// reference are refused.
 ///
 /// # Errors
 /// The fault.

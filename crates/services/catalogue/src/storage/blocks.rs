@@ -9,13 +9,13 @@ use super::{Error, READ_MAX, Room, Store, Transactions, room};
 use crate::Refusal;
 use crate::documents::block::{self, Creation, Head, Splitter};
 
-/// The blocks of a dataset that an answer has.
+/// The maximum number of blocks of a dataset in an answer.
 const BLOCKS_MAX: i64 = 10_000;
-/// The age of an unfinished block that is removed.
+/// The age from which a sweep removes an unfinished block, in milliseconds.
 const ABANDONED_MS: i64 = 3_600_000;
-/// The age of an unfinished block in the middle of its publication, after which it is removed.
+/// The age from which a sweep removes a block whose publication did not finish, in milliseconds.
 const STUCK_MS: i64 = 86_400_000;
-/// The unfinished blocks that one sweep removes.
+/// The maximum number of unfinished blocks that one sweep removes.
 const SWEPT_MAX: i64 = 100;
 
 /// Writes a block as its files arrive. It keeps the first list of files and the current one in memory.
@@ -99,7 +99,7 @@ impl Store {
         Ok(head)
     }
 
-    /// Removes a block, and counts it out of its dataset.
+    /// Removes a block, and subtracts it from the counts of its dataset.
     ///
     /// # Errors
     /// [`Error::Changed`] if it does not exist any more.
@@ -170,8 +170,8 @@ impl Store {
         Ok(left.len())
     }
 
-    /// Counts an uncounted block into its dataset. Every step may be repeated: the dataset remembers the block until the head says
-    /// that it is counted.
+    /// Adds an uncounted block to the counts of its dataset. Every step may be repeated: the dataset remembers the block until the head
+    /// is marked as counted.
     async fn count_in(&self, head: &Document) -> Result<(), Error> {
         let id = head.get_str("_id").unwrap_or_default();
         let pid = head.get_str("datasetId").unwrap_or_default();
@@ -291,7 +291,7 @@ impl BlockWriter<'_> {
         }
     }
 
-    /// Refuses a block whose first parts a sweep has removed, and removes the later ones.
+    /// Refuses a block whose first parts a sweep has removed, and removes its later parts.
     async fn swept(&self) -> Result<Document, Error> {
         self.store.remove_parts(&[self.creation.id.to_owned()]).await?;
         Err(Refusal::Conflict("the block took too long: send it again".into()).into())

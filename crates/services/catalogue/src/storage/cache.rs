@@ -1,4 +1,4 @@
-//! Keeps answers that took long for a stated time, so that counts and facets of a large catalogue are computed seldom. Those of a small
+//! Keeps slow answers for a limited time, so that the counts and facets of a large catalogue are seldom computed. The answers of a small
 //! catalogue are always exact.
 
 use std::collections::HashMap;
@@ -8,9 +8,9 @@ use bson::Document;
 
 /// The age up to which an answer counts as fresh, in milliseconds.
 pub(super) const FRESH_MS: i64 = 30_000;
-/// The time from which an answer took long, in milliseconds.
+/// The computing time from which an answer is kept, in milliseconds.
 pub(super) const SLOW_MS: i64 = 50;
-/// The answers in memory.
+/// The maximum number of answers in memory.
 const ANSWERS_MAX: usize = 1_000;
 /// The longest key in memory, in bytes; an answer to a longer query is not kept.
 const KEY_BYTES_MAX: usize = 4_096;
@@ -41,7 +41,7 @@ impl<V: Clone> Cache<V> {
         self.lock().get(&key).filter(|kept| is_fresh(kept.at_ms, now_ms)).map(|kept| kept.value.clone())
     }
 
-    /// Keeps an answer that took long. It is as old as its query. If the memory is full of fresh answers, it is not kept.
+    /// Keeps a slow answer, unless the memory is full of fresh answers. The age of an answer counts from the start of its query.
     pub(super) fn put(&self, query: &Document, value: V, begun_ms: i64, now_ms: i64) {
         let Some(key) = key(query).filter(|_| now_ms - begun_ms >= SLOW_MS) else { return };
         let mut answers = self.lock();

@@ -10,9 +10,9 @@ use crate::documents::block::INHERITED;
 use crate::documents::dataset::Patch;
 use crate::documents::history;
 
-/// The entries of the history of a dataset that an answer has.
+/// The maximum number of history entries of a dataset in an answer.
 const HISTORY_MAX: i64 = 100;
-/// The attachments of a dataset that an answer has.
+/// The maximum number of attachments of a dataset in an answer.
 const ATTACHMENTS_MAX: i64 = 1_000;
 
 impl Store {
@@ -29,7 +29,7 @@ impl Store {
             .map_err(|error| if is_duplicate(&error) { exists(pid).into() } else { error.into() })
     }
 
-    /// Stores new datasets in one command. Returns the refusal of each that is not stored, by its place.
+    /// Stores new datasets in one command. Returns the refusal of each dataset that is not stored, by its index.
     ///
     /// # Errors
     /// The server failed; some may be stored.
@@ -122,8 +122,8 @@ impl Store {
         }
     }
 
-    /// The changes of a dataset, the newest first. Those of an earlier dataset with the same PID belong to its readers, not to those of this
-    /// one, so they are left out.
+    /// The changes of a dataset, the newest first. Changes of an earlier dataset with the same PID are left out, because the readers of
+    /// this dataset may not see them.
     ///
     /// # Errors
     /// The answer has no room, or the server failed.
@@ -175,7 +175,7 @@ fn exists(pid: &str) -> Refusal {
     Refusal::Conflict(format!("A dataset with pid {pid} already exists!"))
 }
 
-/// The changes that blocks and attachments of a dataset take over: those of its access.
+/// The changes of a dataset's access, which its blocks and attachments take over.
 fn inherited(patch: &Patch) -> Option<Document> {
     let set = patch.set.iter().filter(|(name, _)| INHERITED.contains(&name.as_str()));
     let set: Document = set.map(|(name, value)| (name.clone(), value.clone())).collect();

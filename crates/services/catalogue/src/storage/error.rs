@@ -37,7 +37,7 @@ pub(crate) fn is_bad_query(error: &mongodb::error::Error) -> bool {
     matches!(error.kind.as_ref(), ErrorKind::Command(refused) if BAD_QUERY.contains(&refused.code))
 }
 
-/// The places of documents whose keys exist, if nothing else kept an insert of many from success.
+/// The indices of the documents whose keys exist already. `None` if an insert of many failed for another reason.
 pub(super) fn duplicates(error: &mongodb::error::Error) -> Option<Vec<usize>> {
     let ErrorKind::InsertMany(failed) = error.kind.as_ref() else { return None };
     let errors = failed.write_errors.as_ref().filter(|_| failed.write_concern_error.is_none())?;

@@ -1,4 +1,4 @@
-//! Creates the indexes: SciCat's, and those that no listed query scans a collection without.
+//! Creates the indexes: those of SciCat, and further ones, so that no listed query scans a collection.
 //!
 //! SciCat's text index over all fields is left out: it tokenizes every value on every write. An existing one stays.
 

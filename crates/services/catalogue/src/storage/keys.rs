@@ -12,19 +12,19 @@ use super::{Error, READ_MAX, Store};
 use crate::access::Owned;
 use crate::documents::metadata::key;
 
-/// The datasets of a batch.
+/// The maximum number of datasets in a batch.
 const DATASETS_MAX: i64 = 100;
-/// The stored bytes of a batch; a single dataset may be larger.
+/// The maximum size of a batch as stored, in bytes. A single dataset may be larger.
 const DATASETS_BYTES_MAX: usize = 32 << 20;
-/// The keys of one command, and its bytes.
+/// The maximum number of keys in one command, and its maximum size in bytes.
 const KEYS_MAX: usize = 1_000;
 const COMMAND_BYTES_MAX: usize = 4 << 20;
 /// The longest key, in bytes: an index refuses longer ones. A longer key is left out.
 const KEY_BYTES_MAX: usize = 512;
-/// The groups that a dataset adds to a key, and the bytes of each; further groups and longer ones are left out.
+/// The maximum number of groups that a dataset adds to a key, and the maximum bytes of each. Other groups are left out.
 const GROUPS_MAX: usize = 100;
 const GROUP_BYTES_MAX: usize = 512;
-/// The age of the newest change that the job reads: a transaction that began earlier may still become visible.
+/// The minimum age of a change that the job reads: before that, a transaction that began earlier may still become visible.
 const LAG_MS: i64 = 5_000;
 /// The key of the progress.
 const PROGRESS: &str = "Dataset";
@@ -147,7 +147,7 @@ fn commands(updates: &[Document]) -> Vec<&[Document]> {
     commands
 }
 
-/// Adds the readers of a key. To repeat it has no effect.
+/// Adds the readers of a key. A repetition has no effect.
 fn update(name: &str, readers: &Readers) -> Document {
     let groups: Vec<Bson> = readers.groups.iter().filter(|group| !group.is_empty()).map(Bson::from).collect();
     let mut change = doc! {

@@ -19,7 +19,7 @@ use crate::query::{Find, under};
 pub struct Listing {
     /// The stored documents.
     pub documents: Vec<Document>,
-    /// The place after the last one, if a cursor can page the list and the page is full.
+    /// The cursor after the last document, if a cursor can page the list and the page is full.
     pub next: Option<Cursor>,
 }
 

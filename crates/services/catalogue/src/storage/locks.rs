@@ -1,10 +1,10 @@
-//! Lets the writers of one dataset in this process wait for each other, instead of conflicts on the server.
+//! Makes the writers of one dataset in this process take turns, so that they do not conflict on the server.
 
 use std::hash::{BuildHasher, RandomState};
 
 use tokio::sync::{Mutex, MutexGuard};
 
-/// The locks. Two datasets with one lock wait for each other, which does no harm.
+/// The number of locks. If two datasets share a lock, their writers take turns too, which does no harm.
 const LOCKS: usize = 256;
 
 /// Locks by PID.
@@ -21,7 +21,7 @@ impl Default for Locks {
 }
 
 impl Locks {
-    /// Waits for the lock of a dataset. A writer holds one lock at a time, so no two wait for each other.
+    /// Waits for the lock of a dataset. A writer holds one lock at a time, so there is no deadlock.
     pub(super) async fn lock(&self, pid: &str) -> MutexGuard<'_, ()> {
         let index = self.hasher.hash_one(pid) as usize % LOCKS;
         self.locks[index].lock().await

@@ -12,9 +12,9 @@ use futures_util::future::try_join_all;
 use super::{Error, READ_MAX, Room, Store, room};
 use crate::query::under;
 
-/// The conditions of an access that is merged; one with more is left to the server.
+/// The maximum number of conditions of an access that is merged. The server sorts the list of an access with more.
 const BRANCHES_MAX: usize = 64;
-/// The keys of each list.
+/// The maximum number of keys of each list.
 const KEYS_MAX: u64 = 1_000;
 
 /// The place of a dataset in a list by date, newest first.
@@ -24,7 +24,7 @@ struct Key {
     id: String,
 }
 
-/// A page of such a list.
+/// A page of a list by date.
 #[derive(Clone, Debug)]
 pub(super) struct Merge<'a> {
     pub(super) access: &'a Document,
@@ -44,8 +44,8 @@ pub(super) struct Merged {
 }
 
 impl Merge<'_> {
-    /// The conditions, one of which each dataset meets; `None` if the server should choose. `asked` is the client's part without the place
-    /// of a cursor.
+    /// The conditions of the access, of which each dataset meets one or more. `None` if the server should sort the list. `asked` is the
+    /// client's part without the condition of a cursor.
     pub(super) fn branches(&self, asked: &Document) -> Option<Vec<Document>> {
         if self.skip + self.limit > KEYS_MAX || names(asked, "_id") {
             return None;

@@ -1,7 +1,7 @@
 //! Keeps the catalogue in MongoDB, under SciCat's names of collections and indexes.
 //!
-//! Sizes are always right: a block and the counts of its dataset change in one transaction. Where the server has none, they change in
-//! steps that a crash can only leave repairable ([`Store::repair`]).
+//! Sizes are always right: a block and the counts of its dataset change in one transaction. On a server without transactions they change
+//! in steps, and [`Store::repair`] repairs every state that a crash can leave.
 
 mod blocks;
 mod cache;
@@ -40,9 +40,9 @@ const READ_MAX: Duration = Duration::from_secs(10);
 /// Whether the server has transactions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Transactions {
-    /// It has.
+    /// The server has transactions.
     Used,
-    /// It has none: changes of several documents take several steps.
+    /// The server has none: changes of several documents take several steps.
     Missing,
 }
 

@@ -10,7 +10,7 @@ use super::{Error, Store};
 const KEY: &str = "tokens";
 
 impl Store {
-    /// The secret in the database; `fresh` becomes it if there is none. Of several instances that start at once, one succeeds.
+    /// The secret in the database. Without one, `fresh` is stored. If several instances start at once, one stores its secret for all.
     ///
     /// # Errors
     /// The server failed, or the stored secret is not binary.

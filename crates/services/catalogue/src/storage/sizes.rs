@@ -52,7 +52,7 @@ impl Store {
         Err(Error::Changed)
     }
 
-    /// Counts the blocks. A block whose step of counting is still to come counts only if the dataset remembers it.
+    /// Counts the blocks. A block that is marked as uncounted counts only if the dataset remembers it.
     async fn counted(&self, pid: &str, remembered: Option<&Bson>) -> Result<Counts, Error> {
         let remembered = remembered.and_then(Bson::as_array).cloned().unwrap_or_default();
         let is_counted = doc! {"$or": [{"uncounted": {"$ne": true}}, {"_id": {"$in": remembered}}]};

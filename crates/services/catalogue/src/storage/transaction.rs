@@ -20,7 +20,7 @@ const PAUSE_MAX_MS: u64 = 64;
 pub(super) enum Matches {
     /// Any number.
     Any,
-    /// One or more; without one, no write of the transaction is kept.
+    /// One or more. If no document matches, no write of the transaction is kept.
     Some,
 }
 
@@ -38,7 +38,7 @@ pub(super) enum Write {
 pub(super) enum Outcome {
     /// All writes are stored.
     Done,
-    /// A write matched no document: this index. With transactions nothing is stored.
+    /// The write with this index matched no document. With transactions nothing is stored.
     Unmatched(usize),
 }
 
@@ -66,7 +66,7 @@ pub(super) async fn run(
     }
 }
 
-/// The attempts after an error. Without a server there is one, because the driver has waited for one.
+/// The attempts after an error. Only one if no server was found, because the driver has already waited for a server.
 fn most(error: &mongodb::error::Error) -> u32 {
     match error.kind.as_ref() {
         ErrorKind::ServerSelection { .. } => 1,

@@ -126,7 +126,7 @@ async fn conditions_find_the_same_datasets_as_a_walk_over_all() {
 async fn a_count_stops_at_its_cap_and_is_kept_if_it_took_long() {
     let store = filled("counted").await;
     let admin = access(&user(&["admin"]));
-    // Each look at the clock takes this long.
+    // Each reading of the clock takes this long.
     let count = async |cap, begun_ms: i64, look_ms: i64| {
         let looks = AtomicI64::new(0);
         let clock = || begun_ms + look_ms * looks.fetch_add(1, Ordering::Relaxed);

@@ -19,7 +19,7 @@ use crate::server;
 /// The commands that have a plan.
 const PLANNED: [&str; 4] = ["find", "aggregate", "update", "delete"];
 
-/// A database whose commands are noted.
+/// A database whose commands are recorded.
 async fn noted(name: &str) -> (Database, Arc<Mutex<Vec<Document>>>) {
     let commands: Arc<Mutex<Vec<Document>>> = Arc::default();
     let note = commands.clone();

@@ -15,7 +15,7 @@ use super::token::{self, InvalidToken, Tokens};
 
 /// The other header for an API key.
 const API_KEY: HeaderName = HeaderName::from_static("x-api-key");
-/// Cached tokens, so that not every request verifies a signature.
+/// The maximum number of cached tokens. The cache spares most requests the verification of a signature.
 const CACHED_MAX: usize = 4_096;
 /// The longest time that a token is cached, in milliseconds.
 const CACHED_MS: i64 = 30_000;

@@ -31,7 +31,7 @@ pub struct Key {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Jwt {
-    /// The only accepted algorithm, whatever a token's header says.
+    /// The only accepted algorithm. A token whose header names another is refused.
     pub algorithm: Algorithm,
     /// The file with the secret (HS256, 32 bytes or more) or the public key as PEM (EdDSA).
     pub key_file: PathBuf,

@@ -67,11 +67,11 @@ pub struct Listener {
 /// The stages of a shutdown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
-    /// Accepts and answers.
+    /// Accepts connections and answers requests.
     Serving,
-    /// Accepts nothing more and finishes requests in flight.
+    /// Accepts no more connections and finishes requests in flight.
     Draining,
-    /// Cuts off the rest.
+    /// Cuts off the remaining connections.
     Cut,
 }
 

@@ -39,7 +39,7 @@ impl Streams {
         if !is_done {
             return tracing::debug!("a client did not take its answer in time: its stream is reset");
         }
-        // The HTTP library has the last piece. No handle of the stream is left to reset it by.
+        // The HTTP library has the last piece. No handle is left that could reset the stream.
         tokio::select! {
             () = outbox.sent() => (),
             () = overdue.as_mut() => self.cut.notify_one(),

@@ -1,4 +1,4 @@
-//! Tests clients that do not take their answers, or send their bodies slowly: they hold bounded memory and lock nobody out.
+//! Tests clients that do not take their answers, or send their bodies slowly: they hold bounded memory and block no other client.
 
 use axum::body::Bytes;
 use axum::http::Request;
@@ -89,7 +89,7 @@ async fn an_answer_that_its_client_does_not_take_is_reset_and_its_memory_returns
         assert_eq!(error.reason(), Some(h2::Reason::CANCEL));
     }
     until(service.address(), "notes_http_answer_bytes", 0).await;
-    // The connection itself serves on: only its streams were reset.
+    // The connection itself continues: only its streams were reset.
     assert!(!client.get(1).await.is_end_stream());
     assert!(!client.connection.is_finished());
 }

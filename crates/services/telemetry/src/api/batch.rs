@@ -8,7 +8,7 @@ use serde::de::{Deserializer, IgnoredAny, SeqAccess, Visitor};
 use super::ingest::allowed;
 use crate::reading::{Read, Reading, Unread};
 
-/// The most items of a list in an answer. Bytes of a request must not become kilobytes in memory.
+/// The maximum number of items of a list in an answer. A few bytes of a request must not become kilobytes in memory.
 pub const LISTED_MAX: usize = 100;
 
 /// The first items of a list, and the number of the others.
@@ -16,7 +16,7 @@ pub const LISTED_MAX: usize = 100;
 pub struct Listed<T> {
     /// At most [`LISTED_MAX`] items.
     pub items: Vec<T>,
-    /// The others.
+    /// The number of the other items.
     pub omitted: usize,
 }
 
@@ -25,7 +25,7 @@ pub struct Listed<T> {
 pub struct Readings {
     /// Valid readings.
     pub valid: Vec<(usize, Reading)>,
-    /// The faults of the others.
+    /// The faults of the invalid readings.
     pub invalid: Listed<(usize, InvalidField)>,
 }
 
@@ -71,7 +71,7 @@ pub struct Batch<'a> {
     pub media: Media,
     /// The body.
     pub body: &'a [u8],
-    /// The most readings.
+    /// The maximum number of readings.
     pub readings_max: usize,
     /// Parses each reading.
     pub read: Read<'a>,

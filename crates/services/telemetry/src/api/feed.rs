@@ -50,7 +50,7 @@ impl Endpoint<State> for ReadFeed {
                             An unknown user has an empty feed.",
             "parameters": [
                 in_path("user", "The user."),
-                count_in_query("limit", "The most activities on the page.", LIMIT),
+                count_in_query("limit", "The maximum number of activities on the page.", LIMIT),
                 in_query("cursor", "`next` of the previous page. New activities cause no duplicates."),
             ],
             "responses": responses(&[(200, "A page.", Some("FeedPage"))]),

@@ -131,8 +131,8 @@ impl Outcome {
         }
     }
 
-    /// The readings that are not stored, by their line: those that may be sent again come first, because a client drops the others. Then
-    /// the numbers of the others, by their names in an answer.
+    /// The list of readings that are not stored, and the numbers of readings that the list leaves out, by their names in an answer.
+    /// Readings that may be sent again come first in the list, because a client drops the others.
     fn failures(&mut self) -> (Vec<Value>, Vec<(&'static str, usize)>) {
         let (mut failed, refused) = (std::mem::take(&mut self.failed), std::mem::take(&mut self.refused));
         let omitted_retry = failed.omitted;

@@ -66,7 +66,7 @@ impl Endpoint<State> for Range {
     fn describe() -> Value {
         let mut parameters = vec![in_path("sensor", "The sensor.")];
         parameters.extend(window::parameters());
-        parameters.push(count_in_query("limit", "The most readings on the page.", LIMIT));
+        parameters.push(count_in_query("limit", "The maximum number of readings on the page.", LIMIT));
         parameters.push(in_query(
             "cursor",
             "`next` of the previous page, with its `from` and `to`. Readings added to a read page are not returned.",

@@ -52,7 +52,7 @@ pub struct FeedQuery {
     pub user: String,
     /// The start of the page; the newest activity if absent.
     pub cursor: Option<Cursor>,
-    /// The most activities on the page.
+    /// The maximum number of activities on the page.
     pub limit: u32,
 }
 

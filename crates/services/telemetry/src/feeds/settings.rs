@@ -36,9 +36,9 @@ impl Design {
 pub struct Settings {
     /// The design.
     pub design: Design,
-    /// The most activities of a feed, over all pages.
+    /// The maximum number of activities in a feed, over all pages.
     pub depth: u32,
-    /// The most users that one user may follow.
+    /// The maximum number of users that one user may follow.
     pub following_max: u32,
     /// Hybrid: authors with this many followers are pulled.
     pub pull_from: u32,

@@ -14,7 +14,7 @@ use super::testing::database;
 use super::time_series::Series;
 use crate::reading::Reading;
 
-/// Random histories for each implementor.
+/// The number of random histories for each store.
 const CASES: u64 = 3;
 
 fn reading(sensor: &str, offset_ms: i64, event: Option<&str>, value: f64) -> Reading {

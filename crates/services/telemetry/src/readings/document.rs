@@ -72,8 +72,8 @@ impl Documents {
         Ok(stream::iter(merges).buffer_unordered(MERGES_MAX).collect().await)
     }
 
-    /// Merges an entry into its stored reading, and returns the metrics before. The second look, if one is needed, and the update
-    /// are one step for other processes.
+    /// Merges an entry into its stored reading, and returns the metrics before. One command updates the reading and returns these
+    /// metrics, so the merge is atomic.
     async fn merge(&self, entry: &Entry<'_>, found: Option<Metrics>) -> Result<Metrics, Fault> {
         let gone = || Fault::new("the stored reading was removed meanwhile");
         let found = found.ok_or_else(gone)?;

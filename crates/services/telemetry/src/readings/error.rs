@@ -56,7 +56,7 @@ pub enum Error {
         /// The design of the settings.
         wanted: &'static str,
     },
-    /// The database holds readings of several designs, and no record of one.
+    /// The database holds readings of several designs, and does not record its design.
     #[error(
         "this database holds readings of the designs {0}, and each design sees only its readings: move the readings of all but one \
          design to another database"

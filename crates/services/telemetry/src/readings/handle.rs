@@ -234,7 +234,7 @@ impl Readings {
             while !share.is_empty() {
                 let rest = share.split_off(share.len().min(self.settings.commit_readings_max));
                 let rest_places = places.split_off(share.len());
-                // The whole part has places in the queue, so each share has too.
+                // The whole part has places in the queue, so each committer's share has places too.
                 let Some(room) = room.split(share.len()) else { continue };
                 sent.push((places, self.send(committer, share, room)));
                 (places, share) = (rest_places, rest);

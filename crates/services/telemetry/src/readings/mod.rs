@@ -1,4 +1,4 @@
-//! Stores readings in MongoDB with group commit, each once however often it is sent. Reads them back as statistics, ranges and
+//! Stores readings in MongoDB with group commit, each once even if it is sent again. Reads them back as statistics, ranges and
 //! the latest.
 //!
 //! * [`Readings`]: the interface; [`Settings`] and [`Design`] configure it.

@@ -1,8 +1,8 @@
-//! Merges partial readings: readings with the same sensor, time and event add up their metrics. Of several values of one metric
-//! the first is kept.
+//! Merges partial readings: readings with the same sensor, time and event add up their metrics. If a metric has several values, the
+//! first value is kept.
 //!
-//! A store writes one [`Entry`] for each identity of a commit, and says what it held before. [`outcomes`] then answers every
-//! reading as if the readings had been written one after the other.
+//! A store writes one [`Entry`] for each identity of a commit, and returns the metrics that it held before. [`outcomes`] then answers
+//! every reading as if the readings had been written one after the other.
 
 use std::borrow::Cow;
 use std::collections::HashMap;

@@ -67,7 +67,7 @@ pub(crate) fn metrics(metrics: &Metrics) -> Result<RawDocumentBuf, bson::error::
     Ok(document)
 }
 
-/// An update that adds the metrics that the field `m` of a document lacks. Values that it has stay, whatever another process has
+/// An update that adds the metrics that the field `m` of a document lacks. Existing values stay, also those that another process has
 /// added meanwhile.
 pub(crate) fn merge(more: &Metrics) -> Vec<Document> {
     let more: Document = more.iter().map(|(name, value)| (name.clone(), (*value).into())).collect();

@@ -9,8 +9,8 @@ use super::tally::Tally;
 use super::{Error, Fault};
 use crate::reading::Reading;
 
-/// Stores readings. Sensor, time and event identify a reading. Further readings with the same identity add metrics that it lacks;
-/// of several values of one metric the first counts.
+/// Stores readings. Sensor, time and event identify a reading. Further readings with the same identity add metrics that it lacks.
+/// If a metric has several values, the first value counts.
 pub(crate) trait Store: Send + Sync + 'static {
     /// Stores the readings of one commit, which may contain duplicates, and returns their outcomes in order after the write
     /// concern is met. One process has at most one commit in flight for a sensor; other processes may have more.

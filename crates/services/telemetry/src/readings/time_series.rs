@@ -90,7 +90,7 @@ impl Series {
         insert(&self.keys, &entries.map(document).collect::<Vec<_>>()).await
     }
 
-    /// The stored metrics of those known entries that the series has.
+    /// The stored metrics of the known entries, as far as the series has them.
     async fn stored(&self, entries: &[Entry<'_>], known: &[usize]) -> Result<Vec<(usize, Metrics)>, Fault> {
         let mut times: BTreeMap<&str, Vec<Bson>> = BTreeMap::new();
         for place in known {
@@ -226,7 +226,7 @@ impl Series {
     }
 }
 
-/// The metrics that were read of each event of one time. Measurements of one time and event are close together.
+/// The metrics that were read for each event of one time. Measurements of one time and event are close together.
 #[derive(Default)]
 struct Twins {
     at_ms: i64,
@@ -234,7 +234,7 @@ struct Twins {
 }
 
 impl Twins {
-    /// The earlier metrics of an event. A new time forgets all.
+    /// The earlier metrics of an event. A new time clears all earlier metrics.
     fn at(&mut self, at_ms: i64, event: Option<&str>) -> &mut Vec<RawDocumentBuf> {
         if at_ms != self.at_ms {
             self.at_ms = at_ms;

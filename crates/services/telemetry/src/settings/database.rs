@@ -14,19 +14,19 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Database {
-    /// The server's connection string. Absent, the program starts a server.
+    /// The server's connection string. If absent, the program starts a server.
     pub uri: Option<String>,
     /// The name of the database.
     pub name: String,
     /// The write concern of every answer 201.
     pub write_concern: Concern,
-    /// The most connections to each server for queries.
+    /// The maximum number of connections to each server for queries.
     pub pool_max: u32,
-    /// The most connections to each server for writes, which never wait for those of queries.
+    /// The maximum number of connections to each server for writes. Writes never wait for connections of queries.
     pub write_pool_max: u32,
-    /// The fewest open connections of each kind.
+    /// The minimum number of open connections of each kind.
     pub pool_min: u32,
-    /// The most connections that are opened at a time.
+    /// The maximum number of connections that are opened at a time.
     pub connecting_max: u32,
     /// The timeout of a new connection.
     pub connect: Span,
@@ -34,7 +34,7 @@ pub struct Database {
     pub select: Span,
     /// The idle time after which a connection is closed; never, if absent.
     pub pool_idle: Option<Span>,
-    /// `zstd` or `zlib`, the first that the server supports; none if empty.
+    /// `zstd` or `zlib`. The first one that the server supports is used. No compression if empty.
     pub compressors: Vec<Compression>,
 }
 

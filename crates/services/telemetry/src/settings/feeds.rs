@@ -11,9 +11,9 @@ use crate::feeds::{self, Design};
 pub struct Feeds {
     /// `on_read`, `on_write` or `hybrid`.
     pub design: Design,
-    /// The most activities of a feed, over all pages.
+    /// The maximum number of activities in a feed, over all pages.
     pub depth: u32,
-    /// The most users that one user may follow.
+    /// The maximum number of users that one user may follow.
     pub following_max: u32,
     /// `hybrid`: authors with this many followers are pulled on read, not pushed.
     pub pull_from: u32,

@@ -15,11 +15,11 @@ pub struct Readings {
     pub design: Design,
     /// The longest time that the first reading of a commit waits for others; `0ms` commits at once.
     pub gather: Span,
-    /// The most readings in one commit.
+    /// The maximum number of readings in one commit.
     pub commit_max: u32,
-    /// The most commits in flight.
+    /// The maximum number of commits in flight.
     pub committers: u32,
-    /// The most readings waiting or in flight; a further one is answered 429.
+    /// The maximum number of readings that wait or are in flight. A further reading is answered 429.
     pub queue_max: u32,
     /// The timeout of a commit.
     pub commit_time: Span,

@@ -47,7 +47,7 @@ pub struct Fill {
     pub readers: u64,
 }
 
-/// The fill stopped.
+/// The reason why a fill stopped.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The database cannot be used.

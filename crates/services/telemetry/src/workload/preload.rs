@@ -34,7 +34,7 @@ pub struct Progress {
     pub total: u64,
 }
 
-/// The fill stopped.
+/// The error of a fill that stopped.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("filling the database stopped after {} of {} readings; run it again to continue: {source}", progress.done, progress.total)]
 pub struct PreloadError {

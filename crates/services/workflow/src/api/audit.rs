@@ -13,7 +13,7 @@ use super::state::{Context, State};
 
 /// Rows that an audit reads, if the query gives no limit.
 const LIMIT: u32 = 10_000;
-/// Rows that an audit reads at most. `plimsoll workflow audit` reads all.
+/// The maximum number of rows that an audit reads. `plimsoll workflow audit` reads all.
 const LIMIT_MAX: u32 = 100_000;
 
 /// Audits the store.

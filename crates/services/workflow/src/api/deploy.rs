@@ -1,4 +1,4 @@
-//! Serves `PUT /api/definitions/{name}`: keeps a definition.
+//! Serves `PUT /api/definitions/{name}`: stores a definition.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::state::{Context, State};
 use super::{problems, request};
 
-/// Keeps a definition, which becomes the latest of its name.
+/// Stores a definition as the latest of its name.
 pub struct Deploy;
 
 impl Endpoint<State> for Deploy {

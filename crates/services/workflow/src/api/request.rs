@@ -26,7 +26,7 @@ pub(super) fn body<T: DeserializeOwned>(call: &Call) -> Result<T, Problem> {
     serde_json::from_value(value).map_err(|error| Problem::new(Kind::Invalid, error.to_string()))
 }
 
-/// An answer to an insert: 201 if it is new, 200 if the store knew it.
+/// An answer to an insert: 201 if it is new, 200 if the store had it already.
 pub(super) fn inserted(inserted: Inserted, mut answer: Value) -> Answer {
     let (status, stored) = match inserted {
         Inserted::New => (StatusCode::CREATED, "new"),

@@ -2,7 +2,7 @@
 
 use httparse::{EMPTY_HEADER, Header, Response, Status};
 
-/// Headers of an answer at most.
+/// The maximum number of headers in an answer.
 const HEADERS_MAX: usize = 100;
 
 /// An answer.
@@ -14,7 +14,7 @@ pub(super) struct Answer {
     pub is_json: bool,
 }
 
-/// The answer in the bytes so far; none if more must come. `is_end` tells whether the server closed the connection.
+/// The answer in the bytes so far. `None` if more must come. `is_end`: the server has closed the connection.
 ///
 /// # Errors
 ///
@@ -55,7 +55,7 @@ fn values<'a>(headers: &'a [Header<'a>], name: &'static str) -> impl Iterator<It
     named.filter_map(|header| std::str::from_utf8(header.value).ok()).map(str::trim)
 }
 
-/// The only length that an answer names. Two different ones name none.
+/// The length that an answer states. `None` without one. Two different lengths are an error.
 fn length<'a>(mut values: impl Iterator<Item = &'a str>) -> Result<Option<usize>, String> {
     let Some(first) = values.next() else { return Ok(None) };
     let parsed = first.parse().ok().filter(|_| first.bytes().all(|byte| byte.is_ascii_digit()));
@@ -69,7 +69,7 @@ fn is_json(content_type: &str) -> bool {
     name == "application/json" || name.ends_with("+json")
 }
 
-/// The joined chunks; none if more must come.
+/// The joined chunks. `None` if more must come.
 fn chunked(mut bytes: &[u8]) -> Result<Option<Vec<u8>>, String> {
     let mut body = Vec::new();
     loop {
@@ -96,7 +96,7 @@ mod tests {
     fn check(text: &str, status: u16, body: &str) {
         let answer = parse(text.as_bytes(), true).unwrap().unwrap();
         assert_eq!((answer.status, String::from_utf8(answer.body).unwrap().as_str()), (status, body));
-        // Every shorter part waits for more, and none panics.
+        // A shorter part waits for more bytes, except near the end. No part causes a panic.
         for end in 0..text.len() {
             let part = parse(&text.as_bytes()[..end], false);
             assert!(matches!(part, Ok(None)) || end > text.len() - 4, "{end}: {part:?}");

@@ -1,4 +1,4 @@
-//! Lists the named functions of this program. Those of the examples invent their answers.
+//! Lists the named functions of this program. The functions of the examples invent their answers.
 
 use plimsoll_workflow::step::{Again, Call, CallError};
 use serde_json::{Value, json};

@@ -12,9 +12,9 @@ use super::answer::{Answer, parse};
 use super::failure;
 use super::url::Url;
 
-/// Bytes of an answer at most.
+/// The maximum size of an answer, in bytes.
 const ANSWER_BYTES_MAX: usize = 1 << 20;
-/// Characters of a refusal that its error repeats.
+/// The maximum number of characters of a refusal that its error repeats.
 const REFUSAL_CHARS_MAX: usize = 200;
 /// Bytes of one read.
 const READ_BYTES: usize = 16 << 10;
@@ -116,14 +116,14 @@ const fn name(method: Method) -> &'static str {
     }
 }
 
-/// The result of an answer: JSON, or a text if it is none.
+/// The result of an answer: JSON, or a text if the body is not JSON.
 fn judge(answer: Answer) -> Result<Value, CallError> {
     let text = String::from_utf8_lossy(&answer.body).into_owned();
     match answer.status {
         200..300 if text.is_empty() => Ok(Value::Null),
         200..300 => match serde_json::from_str(&text) {
             Ok(value) => Ok(value),
-            // Without a length only the content shows that the connection was cut.
+            // Without a length, only the content shows whether the connection was cut.
             Err(error) if answer.is_json => {
                 Err(failure(Again::Maybe, format!("the answer is cut, or it is no JSON: {error}")))
             }

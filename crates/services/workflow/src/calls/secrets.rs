@@ -6,7 +6,7 @@ use std::path::Path;
 
 use plimsoll_workflow::definition::{Part, parts};
 
-/// Bytes of a secret at most.
+/// The maximum size of a secret, in bytes.
 const SECRET_BYTES_MAX: usize = 64 << 10;
 
 /// Secrets by name.

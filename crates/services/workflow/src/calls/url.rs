@@ -4,12 +4,12 @@
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Url<'a> {
     pub is_secure: bool,
-    /// Without brackets.
+    /// The host without brackets.
     pub host: &'a str,
     pub port: u16,
-    /// Host and port as written.
+    /// The host and the port as written.
     pub authority: &'a str,
-    /// Path and query.
+    /// The path and the query.
     pub target: &'a str,
 }
 

@@ -13,10 +13,10 @@ use super::layout::{
 
 /// The space around the diagram.
 const MARGIN: i64 = 12;
-/// Characters of a line in a box at most.
+/// The maximum number of characters of a line in a box.
 const CHARS_MAX: usize = 26;
 
-/// The diagram of a definition. `has_ended_well` tells whether the instance passed its last step.
+/// The diagram of a definition. `has_ended_well`: the instance passed its last step.
 pub(super) fn diagram(definition: &Definition, history: &[Visited], has_ended_well: bool) -> Markup {
     let steps = drawn(definition);
     let marks = Marks::of(history);
@@ -49,7 +49,7 @@ impl<'a> Marks<'a> {
         })
     }
 
-    /// Whether steps were left because another branch won: the last one that was visited ended as cancelled.
+    /// Whether the instance left the steps because another branch won. Then the last visited step ended as cancelled.
     fn is_lost(&self, steps: &[Drawn]) -> bool {
         steps.iter().rev().find_map(|step| self.of_step(step)) == Some(How::Cancelled)
     }
@@ -63,7 +63,7 @@ impl<'a> Marks<'a> {
     }
 }
 
-/// Steps below each other. `is_left` tells whether the instance passed the last one. A step without visits was passed if a later one
+/// Draws steps below each other. `is_left`: the instance passed the last step. A step without visits counts as passed if a later step
 /// was visited.
 fn sequence(steps: &[Drawn], (x, y): (i64, i64), marks: &Marks<'_>, is_left: bool) -> Markup {
     let last = steps.iter().rposition(|step| marks.of_step(step).is_some());
@@ -95,7 +95,7 @@ fn drawn_step(
     }
 }
 
-/// Columns below a box, and the ways to the point where they meet.
+/// Draws columns below a box, and the lines to the point where the columns join.
 fn side_by_side(
     columns: &[(String, Vec<Drawn>)],
     (x, y): (i64, i64),
@@ -104,7 +104,7 @@ fn side_by_side(
     is_left: bool,
 ) -> Markup {
     let is_visited = |steps: &[Drawn]| steps.iter().any(|step| marks.of_step(step).is_some());
-    // Without a visit in any column, the instance took the empty one.
+    // Without a visit in any column, the instance took the empty column.
     let is_around = is_left && !columns.iter().any(|(_, steps)| is_visited(steps));
     html! {
         @for ((label, steps), center) in columns.iter().zip(centers(columns, x)) {
@@ -220,7 +220,7 @@ mod tests {
             diagram(&definition, history, false).into_string().matches("class=\"way taken\"").count()
         };
         assert_eq!(taken(&[]), 0);
-        // Two ways around the case, and one to the second step.
+        // Two lines around the case, and one line to the second step.
         assert_eq!(taken(&[visited("wait-1", How::Open)]), 3);
         assert_eq!(taken(&[visited("branch-0/0/wait-0", How::Open)]), 1);
     }

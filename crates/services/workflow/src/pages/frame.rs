@@ -8,7 +8,7 @@ use plimsoll_service::reply;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
-/// Nothing but the page itself and its style.
+/// The content security policy: a page loads only its style.
 const POLICY: &str =
     "default-src 'none'; style-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
 
@@ -39,7 +39,7 @@ pub(super) fn moment(ms: u64) -> String {
     at.ok().and_then(|at| at.format(&Rfc3339).ok()).unwrap_or_else(|| format!("{ms} ms"))
 }
 
-/// A moment, or nothing. 0 is "at once".
+/// The text of a moment: empty without one, and "at once" for 0.
 pub(super) fn due(ms: Option<u64>) -> String {
     match ms {
         None => String::new(),

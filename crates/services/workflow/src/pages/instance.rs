@@ -17,7 +17,7 @@ use crate::api::state::{Context, State};
 use crate::api::{instance, problems, request};
 use crate::view::Instance;
 
-/// Characters of the data on the page at most.
+/// The maximum number of characters of the data on the page.
 const DATA_CHARS_MAX: usize = 20_000;
 
 /// The page of one instance.

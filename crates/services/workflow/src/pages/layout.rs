@@ -12,7 +12,7 @@ pub(super) const GAP: i64 = 26;
 const FRAME: i64 = 14;
 /// The space for the label above a column.
 const LABEL: i64 = 14;
-/// The space below columns, where their ways meet.
+/// The space below columns, where their lines join.
 const JOIN: i64 = 18;
 
 /// A drawn step.

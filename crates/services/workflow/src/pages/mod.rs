@@ -1,5 +1,5 @@
-//! Makes read-only pages for browsers: a list of instances, and an instance with its history and its definition as a diagram. They need no
-//! script.
+//! Makes read-only pages for browsers, without scripts: a list of instances, and an instance with its history and its definition as a
+//! diagram.
 
 pub(crate) mod instance;
 pub(crate) mod list;

@@ -49,7 +49,7 @@ pub(super) const SERVICE: &str = "http_req_service";
 /// Built-in k6 durations of parts of operations.
 const PARTS: [&str; 3] = ["ws_connecting", "ws_session_duration", "ws_ping"];
 
-/// The operation that a duration metric measures, and its start of counting.
+/// The operation that a duration metric measures, and the moment from which the metric counts.
 struct Role {
     /// The position among the operations.
     rank: usize,

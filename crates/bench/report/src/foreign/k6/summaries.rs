@@ -44,7 +44,7 @@ struct Held {
     ok: bool,
 }
 
-/// Reads the data of k6's `handleSummary`, and distinguishes Plimsoll's output in the same form.
+/// Reads the data of k6's `handleSummary`. Plimsoll's output in the same form has a mark.
 pub(in crate::foreign) fn summary(bytes: &[u8]) -> Result<Foreign, Error> {
     let summary: Summary = from_json(bytes)?;
     let (mut named, mut thresholds) = (Vec::new(), Vec::new());

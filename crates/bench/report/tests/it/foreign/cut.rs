@@ -1,4 +1,4 @@
-//! Files that are cut off, damaged or nothing at all.
+//! Checks files that are cut off, damaged, or no results at all.
 
 use plimsoll_report::foreign::{read, summary};
 use plimsoll_report::text::{Screen, Style};

@@ -1,4 +1,4 @@
-//! Results of other tools, as these tools wrote them.
+//! Checks the reading of results of other tools, as these tools wrote them.
 
 mod cut;
 mod golden;

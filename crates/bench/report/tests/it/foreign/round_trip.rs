@@ -1,4 +1,4 @@
-//! Our runs in k6's form: read back by our reader, and compared with k6's own output.
+//! Reads our runs back from k6's form, and compares the form with k6's own output.
 
 use std::collections::{BTreeMap, BTreeSet};
 

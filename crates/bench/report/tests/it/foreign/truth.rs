@@ -1,10 +1,10 @@
-//! k6's own figures, computed again from its samples of the same test.
+//! Computes k6's own figures again from its samples of the same test.
 
 use plimsoll_report::foreign::{Distribution, Foreign, Source, Values};
 
 use super::foreign;
 
-/// The rounding error of floats on the way through milliseconds and back.
+/// The rounding error of floats that are converted to milliseconds and back.
 const ROUNDING: f64 = 1e-12;
 
 #[track_caller]

@@ -74,18 +74,18 @@ pub struct Reached<'a> {
     pub server: Option<&'a str>,
     /// The brokers, unless the run's file names them.
     pub brokers: Option<&'a str>,
-    /// Its total count.
+    /// The total count of the run.
     pub total: u64,
 }
 
 /// The documents at the destination of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ReadBack {
-    /// Read documents.
+    /// The number of documents that were read.
     pub read: u64,
-    /// Missing documents.
+    /// The number of missing documents.
     pub lost: u64,
-    /// The reason why they are wrong, if they are.
+    /// The reason why the destination is wrong, if it is.
     pub reason: Option<String>,
 }
 
@@ -177,8 +177,8 @@ impl Job {
 pub enum Host {
     /// The suite, which inspects the collection before and after.
     Suite(Choice, Namespace),
-    /// The run itself, at this address or that of its scenario. Used for faults of the server's process, for several servers,
-    /// and for none.
+    /// The run itself, at this address or its scenario's. Used for faults of the server's process, for several servers, and
+    /// for no server.
     Run(Option<String>),
 }
 

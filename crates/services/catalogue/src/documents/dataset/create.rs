@@ -1,4 +1,4 @@
-//! Makes a dataset of a body.
+//! Makes a dataset from a request body.
 
 use bson::{Bson, DateTime, Document};
 use serde_json::{Map, Value};
@@ -9,9 +9,9 @@ use crate::documents::schema::{self, Kind};
 use crate::documents::value::typed;
 use crate::refusal::shortened;
 
-/// The most faults in an answer.
+/// The maximum number of faults in an answer.
 const FAULTS_MAX: usize = 50;
-/// The types of every catalogue.
+/// The types that every catalogue accepts.
 const BUILT_IN: [&str; 2] = ["raw", "derived"];
 /// The longest PID, in bytes: it is part of paths.
 const PID_BYTES_MAX: usize = 512;
@@ -25,7 +25,7 @@ pub struct Creation<'a> {
     pub by: &'a str,
     /// The time.
     pub at: DateTime,
-    /// The accepted types besides `raw` and `derived`.
+    /// The accepted types in addition to `raw` and `derived`.
     pub types: &'a [String],
     /// The redundancy of the tapes of its group.
     pub tape_redundancy: Option<&'a str>,
@@ -86,7 +86,7 @@ fn read(body: &Value, version: Version, types: &[String]) -> Result<Document, Ve
     let (mut document, mut faults) = (Document::new(), Vec::new());
     for (given, value) in body.iter().filter(|(_, value)| !value.is_null()) {
         match field(given, value, old) {
-            // A list wins over its single name.
+            // A list wins over the name of version 3 for its first element.
             Ok(Some((name, value))) if given == name || !document.contains_key(name) => {
                 document.insert(name, value);
             }
@@ -105,7 +105,7 @@ fn type_of(body: &Map<String, Value>) -> &str {
     body.get("type").and_then(Value::as_str).unwrap_or_default()
 }
 
-/// The stored name and value of a field; `None` for a counted one.
+/// The stored name and value of a field. `None` for a field that the catalogue counts.
 fn field<'a>(name: &'a str, value: &Value, old: bool) -> Result<Option<(&'a str, Bson)>, String> {
     if COUNTED.contains(&name) {
         return Ok(None);

@@ -15,7 +15,7 @@ use bson::{Document, doc};
 /// The version of the interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Version {
-    /// Version 3: types `raw` and `derived` have own forms, and single names besides lists.
+    /// Version 3: the types `raw` and `derived` have separate forms. Some lists also have a name for their first element.
     V3,
     /// Version 4.
     V4,
@@ -42,7 +42,7 @@ const KEPT: [&str; 8] = [
     "numberOfFiles",
     "scientificMetadataValid",
 ];
-/// The fields that a client may state and the catalogue counts: they are accepted and have no effect.
+/// Fields that a client may send but the catalogue counts itself: they are accepted without effect.
 const COUNTED: [&str; 2] = ["size", "numberOfFiles"];
 /// The fields that every dataset has.
 const REQUIRED: [&str; 7] =

@@ -79,7 +79,7 @@ fn change(
     Ok(())
 }
 
-/// Whether a body repeats the PID of its dataset, as clients do that send all they know.
+/// Whether a body repeats the PID of its dataset. Clients do so if they send every field.
 fn is_same_pid(stored: &Document, name: &str, value: &Value) -> Result<bool, String> {
     match name {
         "pid" if value.as_str() == stored.get_str("_id").ok() => Ok(true),

@@ -9,7 +9,7 @@ use crate::documents::{json, metadata, schema};
 /// The fields of a stored dataset that no answer has.
 pub const INTERNAL: [&str; 3] = ["_id", "__v", "uncountedBlocks"];
 
-/// The body of a stored dataset. Version 3 has single names besides lists.
+/// The body of a stored dataset. In version 3, some lists also have a name for their first element.
 pub fn show(document: &Document, version: Version) -> Map<String, Value> {
     let mut body = Map::new();
     if let Some(id) = document.get("_id") {
@@ -30,7 +30,7 @@ fn shown(name: &str, value: &Bson) -> Value {
     }
 }
 
-/// The first element of each list that has a single name.
+/// The first element of each list that has a name for it.
 fn singles(document: &Document) -> impl Iterator<Item = (String, Value)> {
     schema::SINGULAR.iter().filter_map(|(one, many)| {
         let first = document.get_array(many).ok()?.first()?;

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use super::json;
 
-/// The most keys of one object.
+/// The maximum number of keys of one object.
 const KEYS_MAX: usize = 20_000;
 /// The longest key in its stored form, in bytes.
 const KEY_BYTES_MAX: usize = 1_024;

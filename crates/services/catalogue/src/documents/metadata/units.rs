@@ -1,6 +1,6 @@
 //! Converts a value with a unit into SI base units, in the spelling of SciCat's databases.
 //!
-//! `docs/decisions/0060-catalogue.md` says why the table of units is ours.
+//! `docs/decisions/0060-catalogue.md` explains why the project has a separate table of units.
 
 mod table;
 
@@ -98,7 +98,7 @@ impl Parser<'_> {
         let ends = |c: char| !(c.is_alphabetic() || matches!(c, '_' | '%' | '°'));
         let (name, rest) = self.rest.split_at(self.rest.find(ends).unwrap_or(self.rest.len()));
         if name.is_empty() {
-            // `1 / s` has no unit above the line.
+            // `1 / s` has no unit in the numerator.
             return self.take('1').then_some(Scale::ONE);
         }
         self.rest = rest;

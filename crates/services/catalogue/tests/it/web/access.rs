@@ -1,4 +1,4 @@
-//! Tests that nobody reads or changes data of others, whatever the request says.
+//! Tests that no request reads or changes data of others.
 
 use std::path::Path;
 

@@ -21,7 +21,7 @@ use crate::feeds::timeline::newest_first;
 const COLLECTION: &str = "feed_caches";
 /// After this time an unfinished cache counts as abandoned.
 const MAKING_MS_MAX: i64 = 30_000;
-/// A cache's last-read time is precise to the idle time ÷ this.
+/// The idle time divided by this number is the precision of a cache's last-read time.
 const TOUCH_PART: i64 = 8;
 
 /// The caches of all readers.

@@ -115,7 +115,7 @@ impl Hybrid {
         };
         let made = self.fill(user, token, limit, memory).await;
         if made.is_err() {
-            // Other readers must not wait for an unfinished cache. The first error counts, whether this succeeds or not.
+            // Other readers must not wait for an unfinished cache. The first error is returned, also if this call fails.
             self.caches.give_up(user, token).await.unwrap_or_default();
         }
         made

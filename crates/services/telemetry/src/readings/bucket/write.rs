@@ -91,7 +91,7 @@ pub(super) trait Io: Sync {
     fn update(&self, updates: &[Update<'_>]) -> impl Future<Output = Result<Vec<Applied>, Fault>> + Send;
     /// Reads buckets as they are now on the primary.
     fn look(&self, ids: Vec<String>) -> impl Future<Output = Result<HashMap<String, Seen>, Fault>> + Send;
-    /// Merges metrics into rows, at the write concern. Returns whether it did: another process may have been faster.
+    /// Merges metrics into rows, at the write concern. Returns whether the rows were changed: another process may have been faster.
     fn merge(&self, merge: &Merge) -> impl Future<Output = Result<bool, Fault>> + Send;
     /// Waits until the content of these buckets meets the write concern.
     fn confirm(&self, id: &str) -> impl Future<Output = Result<(), Fault>> + Send;

@@ -10,8 +10,8 @@ use serde_json::{Map, Value, json};
 
 use crate::foreign::k6::assemble::SERVICE;
 
-/// The numbers of a distribution. Percentiles are written even from too few values, because k6's form cannot mark too few;
-/// `count` is next to them.
+/// The numbers of a distribution. Percentiles are written even from too few values, because k6's form has no mark for that.
+/// `count` shows the number of values.
 pub(super) const STATISTICS: [&str; 9] =
     ["avg", "min", "med", "max", "p(90)", "p(95)", "p(99)", "p(99.9)", "count"];
 /// k6's limit for names.
@@ -186,7 +186,7 @@ impl Metric {
         Self::with("trend", "time", &values)
     }
 
-    /// As k6 hands it to `handleSummary`.
+    /// The form in which k6 passes it to `handleSummary`.
     pub(super) fn as_summary(&self) -> Value {
         let mut value = json!({"type": self.kind, "contains": self.contains, "values": self.values});
         if !self.thresholds.is_empty() {
@@ -196,7 +196,7 @@ impl Metric {
         value
     }
 
-    /// As `k6 run --summary-export` writes it.
+    /// The form that `k6 run --summary-export` writes.
     pub(super) fn as_legacy(&self) -> Value {
         let rename =
             |name: &str| if self.kind == "rate" && name == "rate" { "value" } else { name }.to_owned();

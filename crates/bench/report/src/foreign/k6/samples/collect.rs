@@ -17,9 +17,9 @@ use crate::foreign::k6::assemble::{Parts, assemble};
 use crate::foreign::value::{Check, Foreign, Form, Tool, Values};
 use crate::units::exact;
 
-/// The most metrics and submetrics.
+/// The maximum number of metrics and submetrics.
 const ACCUMULATORS_MAX: usize = 1000;
-/// The most distinct checks.
+/// The maximum number of distinct checks.
 const CHECKS_MAX: usize = 1000;
 /// The name of all other checks.
 const OTHER_CHECKS: &str = "(other checks)";

@@ -1,7 +1,7 @@
 //! Reads every sample of a test from `k6 run --out json`: a line each, possibly many gigabytes.
 //!
-//! The file is read once, from its first line to its last, and memory is bounded: up to [`trend::RETAINED_MAX`] values are
-//! retained, from which percentiles follow exactly as k6 computes them; metrics that have more are counted in histograms.
+//! The file is read once, from its first line to its last, in bounded memory. Up to [`trend::RETAINED_MAX`] values are retained;
+//! their percentiles are exactly those of k6. Metrics with more values are counted in histograms.
 
 mod collect;
 mod line;

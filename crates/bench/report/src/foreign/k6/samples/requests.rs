@@ -11,7 +11,7 @@ use crate::foreign::value::{Of, Operation, Since, Times};
 const NAMES_MAX: usize = 64;
 /// The name of all other requests.
 const OTHERS: &str = "(other requests)";
-/// The most distinct classes of failures.
+/// The maximum number of distinct classes of failures.
 const CLASSES_MAX: usize = 32;
 /// The name of all other failures.
 const OTHER_FAILURES: &str = "other";
@@ -22,7 +22,7 @@ const WANTED: [f64; 5] = [50.0, 90.0, 95.0, 99.0, 99.9];
 #[derive(Debug, Default)]
 pub(super) struct Requests {
     named: BTreeMap<String, Request>,
-    /// Failures of all, by class.
+    /// The failures of all requests, by class.
     errors: BTreeMap<String, u64>,
 }
 

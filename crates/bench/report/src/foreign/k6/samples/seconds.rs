@@ -8,7 +8,7 @@ use crate::foreign::value::{Second, SecondLine};
 
 /// The number of seconds that wait for late samples. k6 writes its samples every 200 ms.
 const OPEN_MAX: usize = 5;
-/// The most lines over all seconds and operations: a day of one operation.
+/// The maximum number of lines over all seconds and operations: a day of one operation.
 const LINES_MAX: usize = 86_400;
 
 /// The seconds of a test.

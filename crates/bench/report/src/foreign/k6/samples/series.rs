@@ -11,7 +11,7 @@ use crate::foreign::value::{Threshold, Values};
 /// Percentiles that are always computed.
 const WANTED: [f64; 5] = [50.0, 90.0, 95.0, 99.0, 99.9];
 
-/// Everything about one metric.
+/// The sums of one metric, over all samples and by tags.
 #[derive(Debug)]
 pub(super) struct Series {
     contains: Contains,

@@ -5,7 +5,7 @@ use plimsoll_measure::histogram::Histogram;
 use crate::foreign::distribution::{Distribution, Source};
 use crate::foreign::k6::metric::{Contains, TIME_NS};
 
-/// The most values retained at once, over all metrics: 32 MB.
+/// The maximum number of values retained at once, over all metrics: 32 MB.
 pub(super) const RETAINED_MAX: usize = 4_000_000;
 
 /// The number of values that may still be retained.

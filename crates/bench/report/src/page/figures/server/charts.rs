@@ -35,9 +35,9 @@ enum Source {
     Gauge(Counter),
     /// A number of bytes as a percentage of the cache.
     OfCache(Counter),
-    /// The rise of a counter per second, in units; a gap where it fell, because then the server started anew.
+    /// The rise of a counter per second, in units. A gap where the counter fell, because a restart resets it.
     Rate(Counter, f64),
-    /// The rise of the first counter ÷ the rise of the second, in units; a gap where the second did not rise.
+    /// The rise of the first counter ÷ the rise of the second, in units. A gap where the second counter did not rise.
     Mean(Counter, Counter, f64),
     /// Each checkpoint from its start to its end; its height is its duration.
     Checkpoints,
