@@ -3,7 +3,7 @@
 use super::compile::{Compiler, ms};
 use super::limits::{ATTEMPTS_MAX, BRANCHES_MAX, DEPTH_MAX};
 use super::{Call, Child, Kind, Target, Task, Timer, Wait};
-use crate::definition::{self, Http, Service, Step, Undo};
+use crate::definition::{self, Http, Join, Service, Step, Undo};
 
 /// The longest time of one attempt, if the definition gives none.
 const TIMEOUT_MS: u64 = 30_000;
@@ -258,7 +258,11 @@ fn waits(step: &Step) -> bool {
         | Step::Wait(_)
         | Step::Timer(_)
         | Step::Workflow(_) => true,
-        Step::Fork(step) => step.branches.iter().any(|steps| steps.iter().any(waits)),
+        Step::Fork(step) => match step.join {
+            Join::All => step.branches.iter().any(|steps| steps.iter().any(waits)),
+            // The first branch that ends ends the fork.
+            Join::Any => step.branches.iter().all(|steps| steps.iter().any(waits)),
+        },
         Step::Branch(step) => {
             step.otherwise.iter().any(waits) && step.cases.iter().all(|case| case.steps.iter().any(waits))
         }
