@@ -61,6 +61,7 @@ pub(super) struct Compiler {
     /// The compensations to compile after the steps, with their place, path and the node that they undo.
     pub(super) pending: Vec<(String, String, crate::definition::Undo, usize)>,
     names: HashSet<String>,
+    paths: HashSet<String>,
 }
 
 impl Compiler {
@@ -118,6 +119,13 @@ impl Compiler {
         self.name(place, name);
         if !self.names.insert(name.to_owned()) {
             self.problem(place, format!("a second step has the name `{name}`: choose another"));
+        }
+    }
+
+    /// Checks that only one step has a path: a name may look like the path of a step without a name.
+    pub(super) fn step_path(&mut self, place: &str, path: &str) {
+        if !self.paths.insert(path.to_owned()) {
+            self.problem(place, format!("a second step has the path `{path}`: choose another name"));
         }
     }
 }

@@ -18,10 +18,16 @@ impl Compiler {
         for (index, step) in steps.iter().enumerate() {
             let kind = step.kind();
             let place = format!("{place}[{index}].{kind}");
+            let path = step.path(path, index);
+            let problems = self.problems.len();
             if let Some(name) = step.name() {
                 self.step_name(&format!("{place}.name"), name);
             }
-            self.step(&place, &step.path(path, index), step, depth);
+            // Two steps with one name have one path, too: one problem is enough.
+            if self.problems.len() == problems {
+                self.step_path(&place, &path);
+            }
+            self.step(&place, &path, step, depth);
         }
     }
 

@@ -18,3 +18,11 @@ fn a_repetition_whose_fork_ends_without_a_wait_is_refused() {
     refused(&text("any"), "the repetition never waits and never ends");
     read(&text("all")).unwrap();
 }
+
+#[test]
+fn two_steps_with_the_same_path_are_refused() {
+    refused(
+        "name: a\nsteps:\n- timer: {name: wait-1, after: 1s}\n- wait: {signal: go}\n",
+        "line 4, column 3: a second step has the path `wait-1`",
+    );
+}
