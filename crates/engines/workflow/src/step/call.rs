@@ -146,6 +146,11 @@ impl Run<'_> {
                 self.open(index);
                 self.park(words);
             }
+            // The child has ended: a retry enters the node again, and starts another one.
+            OnFailure::Park if self.token(index).wait == Wait::Child => {
+                self.state.tokens[index].wait = Wait::Ready;
+                self.park(words);
+            }
             OnFailure::Park => {
                 self.open(index);
                 self.park(words);

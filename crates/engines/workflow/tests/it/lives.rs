@@ -63,7 +63,8 @@ fn one(random: &mut Random, depth: u64) -> Step {
         }
         4 => Step::Timer(Timer { after: Some(Span::from_secs(1)), ..Timer::default() }),
         5 => {
-            let on_failure = if chance(random) { OnFailure::Fail } else { OnFailure::Continue };
+            let on_failure =
+                [OnFailure::Fail, OnFailure::Park, OnFailure::Continue][below(random, 3) as usize];
             Step::Workflow(Child { definition: "c".into(), on_failure, ..Child::default() })
         }
         6 => Step::ContinueWith(ContinueWith { definition: "c".into(), ..ContinueWith::default() }),
