@@ -5,7 +5,7 @@ use super::{Ignored, Outcome};
 use crate::instance::{Body, DeadReason, Ended, Ending, KEPT_MAX, Signal, Status, Wait};
 use crate::program::Kind;
 
-impl Run<'_> {
+impl<'a> Run<'a> {
     pub fn signal(&mut self, signal: Signal) -> Outcome {
         if self.state.applied.contains(&signal.id) {
             return Outcome::Ignored(Ignored::Duplicate);
@@ -56,7 +56,7 @@ impl Run<'_> {
         Outcome::Applied
     }
 
-    fn wait_at(&self, at: usize) -> Option<&crate::program::Wait> {
+    pub fn wait_at(&self, at: usize) -> Option<&'a crate::program::Wait> {
         match &self.program.node(at)?.kind {
             Kind::Wait(wait) => Some(wait),
             _ => None,

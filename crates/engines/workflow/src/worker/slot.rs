@@ -229,9 +229,10 @@ impl Slot {
         if loaded.state.status.is_ended() || loaded.state.version.name != to.version.name {
             return refused;
         }
-        let Ok(mut state) = migrate(&loaded.program, &to, loaded.state.clone()) else { return refused };
+        let Ok(mut state) = migrate(&loaded.program, &to, loaded.state.clone(), now_ms) else {
+            return refused;
+        };
         state.remember(signal.id.clone());
-        state.changed_ms = now_ms;
         (loaded.state, loaded.program) = (state, to);
         self.is_dirty = true;
         Outcome::Applied

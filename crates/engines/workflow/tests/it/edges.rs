@@ -2,9 +2,9 @@
 
 use plimsoll_workflow::audit::violations;
 use plimsoll_workflow::file::read;
-use plimsoll_workflow::instance::{Body, Ended, StartRequest, Status, Wait, Work};
-use plimsoll_workflow::step::Outcome;
-use serde_json::Value;
+use plimsoll_workflow::instance::{Body, Ended, StartRequest, Status, TaskRow, TaskStatus, Wait, Work};
+use plimsoll_workflow::step::{Outcome, migrate};
+use serde_json::{Value, json};
 
 use crate::life::Life;
 
@@ -57,4 +57,35 @@ fn a_retry_starts_a_failed_sub_workflow_again() {
     let visit = life.visit_of("workflow");
     life.send(ended(visit, Status::Done));
     assert_eq!(life.state.status, Status::Done);
+}
+
+#[test]
+fn a_migration_delivers_a_kept_signal() {
+    let mut life = Life::read("name: a\nsteps:\n- wait: {name: pay, signal: payed}\n", Value::Null);
+    assert_eq!(life.named("paid", json!(1)), Outcome::Applied);
+    let (_, to) =
+        read("name: a\nsteps:\n- wait: {name: pay, signal: paid, result: p}\n- wait: {signal: go}\n")
+            .unwrap();
+    life.state = migrate(&life.program, &to, life.state, life.now_ms).unwrap();
+    life.program = to;
+    assert_eq!((&life.state.data["p"], life.state.kept.len()), (&json!(1), 0));
+    life.named("go", Value::Null);
+    assert_eq!(life.state.status, Status::Done);
+}
+
+fn rows(life: &Life) -> Vec<&TaskRow> {
+    let rows = life.state.outbox.iter().filter_map(|effect| match &effect.work {
+        Work::Task(row) => Some(row),
+        _ => None,
+    });
+    rows.collect()
+}
+
+#[test]
+fn a_migration_writes_the_row_of_an_open_task() {
+    let mut life = Life::read("name: a\nsteps:\n- task: {name: t, roles: [x]}\n", Value::Null);
+    let (_, to) = read("name: a\nsteps:\n- task: {name: t, roles: ['y']}\n").unwrap();
+    life.state = migrate(&life.program, &to, life.state, life.now_ms).unwrap();
+    let last = rows(&life).last().copied().unwrap();
+    assert_eq!((&last.roles[..], last.status), (&["y".to_owned()][..], TaskStatus::Open));
 }

@@ -248,8 +248,8 @@ fn an_instance_migrates_if_the_other_version_has_its_steps() {
     .unwrap();
     let (_, other) = read("name: signal-round-trip\nsteps:\n- timer: {name: go, after: 1s}\n").unwrap();
     assert_eq!(missing(&from, &other, &life.state), ["go"]);
-    assert_eq!(migrate(&from, &other, life.state.clone()), Err(vec!["go".to_owned()]));
-    life.state = migrate(&from, &longer, life.state).unwrap();
+    assert_eq!(migrate(&from, &other, life.state.clone(), life.now_ms), Err(vec!["go".to_owned()]));
+    life.state = migrate(&from, &longer, life.state, life.now_ms).unwrap();
     life.program = longer;
     assert!(matches!(life.state.tokens[0].wait, Wait::Signal { .. }));
     life.named("go", Value::Null);
@@ -347,7 +347,7 @@ fn a_migration_renames_the_nodes_of_the_history() {
     life.answer("noop", Ok(Value::Null));
     let text = "name: signal-round-trip\nsteps:\n- timer: {after: 1s}\n- wait: {name: go, signal: go}\n";
     let (_, other) = read(text).unwrap();
-    life.state = plimsoll_workflow::step::migrate(&life.program, &other, life.state).unwrap();
+    life.state = plimsoll_workflow::step::migrate(&life.program, &other, life.state, life.now_ms).unwrap();
     let nodes: Vec<_> = life.state.history.visits.iter().map(|visit| visit.node).collect();
     assert_eq!(nodes, [None, Some(1)]);
 }
