@@ -253,6 +253,33 @@ impl Mongo {
         Ok(())
     }
 
+    /// Deletes one document for each filter, durably.
+    async fn delete_each(&self, collection: &str, filters: &[RawDocumentBuf]) -> Stored<()> {
+        let statements: Vec<_> =
+            filters.iter().map(|filter| rawdoc! {"q": filter.clone(), "limit": 1}).collect();
+        for group in groups(&statements)? {
+            let delete = rawdoc! {"delete": collection, "deletes": array(group), "writeConcern": durable()};
+            self.pool.write(&delete).await?;
+        }
+        Ok(())
+    }
+
+    /// Writes letters and removes their signals, with one transaction if the server has them: a redrive sees both or neither.
+    async fn bury_group(&self, changes: &[RawDocumentBuf], signals: &[RawDocumentBuf]) -> Stored<()> {
+        let update = || rawdoc! {"update": "dead", "updates": array(changes)};
+        if self.pool.has_transactions.load(Ordering::Relaxed) {
+            let mut writes = vec![(update(), None)];
+            writes.extend(groups(signals)?.into_iter().map(|group| (removal("signals", group), None)));
+            if together(&self.pool, writes).await? == Together::Done {
+                return Ok(());
+            }
+        }
+        let mut update = update();
+        update.append(cstr!("writeConcern"), durable());
+        known(&self.pool.run(&update).await?)?;
+        self.delete("signals", signals).await
+    }
+
     /// The stamps of instances.
     async fn stamps(&self, ids: &[&str]) -> Stored<HashMap<String, i64>> {
         let mut list = RawArrayBuf::new();
@@ -288,6 +315,27 @@ fn change(stamp: i64, record: &Record) -> RawDocumentBuf {
         change.append(cstr!("$unset"), absent);
     }
     rawdoc! {"q": query, "u": change}
+}
+
+/// The statement that writes a dead letter. A known letter gets a new stamp only.
+fn letter_change(letter: &RawDocument, stamp: i64) -> RawDocumentBuf {
+    let (mut query, mut new) = (RawDocumentBuf::new(), RawDocumentBuf::new());
+    for (name, value) in letter.iter().flatten() {
+        let target = if name == cstr!("_id") { &mut query } else { &mut new };
+        target.append(name, value);
+    }
+    rawdoc! {"q": query, "u": {"$setOnInsert": new, "$set": {"t": stamp}}, "upsert": true}
+}
+
+/// The filter that finds a letter as it was read.
+fn letter_filter(letter: &RawDocument) -> Stored<RawDocumentBuf> {
+    let key = documents::key(letter)?;
+    let id = documents::signal_id(&key.instance, &key.id);
+    // An earlier version wrote letters without a stamp.
+    Ok(match number(letter, "t") {
+        Some(stamp) => rawdoc! {"_id": id, "t": stamp},
+        None => rawdoc! {"_id": id, "t": {"$exists": false}},
+    })
 }
 
 /// The ids of the signals that a change applied.
@@ -716,13 +764,23 @@ impl Store for Mongo {
         Ok(())
     }
 
+    /// A known letter stays as it is, apart from its stamp: a redrive that read it before must not delete it.
     async fn bury(&self, letters: &[DeadLetter]) -> Stored<()> {
-        let document =
-            |letter: &DeadLetter| documents::letter(letter, self.partition(&letter.signal.instance));
-        let documents = letters.iter().map(document).collect::<Stored<Vec<_>>>()?;
-        insert(&self.pool, "dead", &documents).await?;
-        let keys: Vec<_> = letters.iter().map(|letter| SignalKey::of(&letter.signal)).collect();
-        self.remove(&keys).await
+        let stamp = self.stamp.fetch_add(1, Ordering::Relaxed);
+        let change = |letter: &DeadLetter| {
+            let partition = self.partition(&letter.signal.instance);
+            Ok(letter_change(&documents::letter(letter, partition)?, stamp))
+        };
+        let changes = letters.iter().map(change).collect::<Stored<Vec<_>>>()?;
+        let id = |letter: &DeadLetter| documents::signal_id(&letter.signal.instance, &letter.signal.id);
+        let ids: Vec<_> = letters.iter().map(id).collect();
+        let mut first = 0;
+        for group in groups(&changes)? {
+            let end = first + group.len();
+            self.bury_group(group, &ids[first..end]).await?;
+            first = end;
+        }
+        Ok(())
     }
 
     async fn dead(&self, after: Option<&SignalKey>, limit: usize) -> Stored<Vec<DeadLetter>> {
@@ -730,7 +788,8 @@ impl Store for Mongo {
         Ok(readable(&rows, documents::of_letter))
     }
 
-    /// The signal is published before its letter goes: a crash between leaves both, and the instance recognises a repeated signal.
+    /// The signal is published before its letter goes: a crash between leaves both, and the instance recognises a repeated signal. A letter
+    /// stays if its signal was still there, because its burial may remove the signal, and if it was buried again meanwhile.
     async fn redrive(&self, redrives: &[Redrive]) -> Stored<usize> {
         let by_key: BTreeMap<_, _> = redrives.iter().map(|redrive| (&redrive.key, redrive)).collect();
         let ids: Vec<_> = by_key.keys().map(|key| documents::signal_id(&key.instance, &key.id)).collect();
@@ -738,19 +797,22 @@ impl Store for Mongo {
         for group in groups(&ids)? {
             let filter = rawdoc! {"_id": {"$in": array(group)}};
             let rows = self.find_all("dead", filter, rawdoc! {"_id": 1}, group.len()).await?;
-            let letters = readable(&rows, documents::of_letter);
-            let signals: Vec<_> = letters
+            let letters = readable(&rows, |row| Ok((documents::of_letter(row)?, letter_filter(row)?)));
+            let (signals, filters): (Vec<_>, Vec<_>) = letters
                 .into_iter()
-                .map(|letter| Signal { due_ms: 0, attempts: 0, ..letter.signal })
-                .collect();
-            let keys: Vec<_> = signals.iter().map(SignalKey::of).collect();
-            let notes =
-                keys.iter().filter_map(|key| by_key.get(key)).map(|redrive| documents::redrive(redrive));
-            let notes: Vec<_> = notes.collect();
-            self.publish(&signals).await?;
+                .map(|(letter, filter)| (Signal { due_ms: 0, attempts: 0, ..letter.signal }, filter))
+                .unzip();
+            let inserted = self.publish(&signals).await?;
+            let sent = |inserted: &Inserted| *inserted == Inserted::New;
+            let sent: Vec<_> = inserted.iter().map(sent).collect();
+            let keys =
+                signals.iter().zip(&sent).filter(|(_, sent)| **sent).map(|(signal, _)| SignalKey::of(signal));
+            let notes: Vec<_> =
+                keys.filter_map(|key| by_key.get(&key).map(|redrive| documents::redrive(redrive))).collect();
             insert(&self.pool, "redriven", &notes).await?;
-            self.delete("dead", group).await?;
-            count += signals.len();
+            let filters = filters.into_iter().zip(&sent).filter(|(_, sent)| **sent).map(|(filter, _)| filter);
+            self.delete_each("dead", &filters.collect::<Vec<_>>()).await?;
+            count += notes.len();
         }
         Ok(count)
     }

@@ -10,9 +10,10 @@ use plimsoll_measure::clock;
 use plimsoll_stores::workflow::Mongo;
 use plimsoll_workflow::contract;
 use plimsoll_workflow::definition::Version;
-use plimsoll_workflow::instance::{Signal, Status};
+use plimsoll_workflow::instance::{DeadLetter, DeadReason, Signal, Status};
 use plimsoll_workflow::port::{
-    Commit, Committed, Find, Inserted, LeaseRequest, Record, Store, StoreError, partition_of,
+    Commit, Committed, Find, Inserted, LeaseRequest, Record, Redrive, SignalKey, Store, StoreError,
+    partition_of,
 };
 use tokio::runtime::{Builder, Runtime};
 use tokio::time::timeout;
@@ -175,6 +176,38 @@ fn a_store_works_again_after_the_server_was_killed_and_keeps_its_number_of_parti
         server.restart().unwrap();
         assert!(find().await.unwrap().is_empty());
         assert_eq!(Mongo::open(&uri, "workflow", 1, 64).await.unwrap().partitions(), PARTITIONS);
+    });
+}
+
+/// A signal, and its dead letter.
+fn letter(id: &str) -> (Signal, DeadLetter) {
+    let signal = Signal::named("r", id, "go", serde_json::Value::Null, 1);
+    (signal.clone(), DeadLetter { signal, reason: DeadReason::Ended, buried_ms: 9 })
+}
+
+fn redrive(id: &str) -> Redrive {
+    Redrive { key: SignalKey { instance: "r".into(), id: id.into() }, by: "ann".into(), at_ms: 11 }
+}
+
+#[test]
+fn a_letter_that_is_buried_again_during_its_redrive_is_not_lost() {
+    let server = shared();
+    runtime().block_on(async {
+        let store = Mongo::open(&uri(&server), "workflow_reburied", 4, PARTITIONS).await.unwrap();
+        for round in 0..40 {
+            let id = format!("s{round:02}");
+            let (signal, letter) = letter(&id);
+            store.bury(std::slice::from_ref(&letter)).await.unwrap();
+            let bury_again = async {
+                while !store.signals(None, 100).await.unwrap().contains(&signal) {}
+                store.bury(std::slice::from_ref(&letter)).await.unwrap();
+            };
+            let redrives = [redrive(&id)];
+            let (redriven, ()) = tokio::join!(store.redrive(&redrives), bury_again);
+            assert_eq!(redriven, Ok(1));
+            let letters = store.dead(None, 100).await.unwrap();
+            assert!(letters.contains(&letter), "round {round}: neither signal nor letter is left");
+        }
     });
 }
 
