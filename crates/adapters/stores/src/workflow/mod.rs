@@ -7,6 +7,7 @@ mod transaction;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::process;
 use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
 
 use bson::raw::CStr;
 use bson::{RawArrayBuf, RawBsonRef, RawDocument, RawDocumentBuf, cstr, rawdoc};
@@ -36,6 +37,10 @@ const PLACES_MAX: usize = 1024;
 const DOCUMENT_BYTES_MAX: usize = 16 << 20;
 /// Attempts to take the next number for a definition.
 const DEPLOY_ATTEMPTS_MAX: usize = 32;
+/// Attempts of a transaction that other changes abort.
+const ABORTED_MAX: u32 = 5;
+/// The time before its second attempt; it doubles.
+const ABORTED_PAUSE: Duration = Duration::from_millis(5);
 /// Partitions in one query at most: a server sorts up to 200 ranges of an index without reading all of them.
 const PARTITIONS_MAX: usize = 100;
 /// Prefix of the `_id` of an owner among the partitions.
@@ -103,6 +108,17 @@ impl Mongo {
             return Err(StoreError::Refused("the server has no transactions: use `mode: batches`".into()));
         }
         Ok(Self { is_single: true, ..store })
+    }
+
+    /// The same store, used like one on a server without transactions.
+    #[must_use]
+    pub fn without_transactions(self) -> Self {
+        self.pool.has_transactions.store(false, Ordering::Relaxed);
+        self
+    }
+
+    fn has_transactions(&self) -> bool {
+        self.pool.has_transactions.load(Ordering::Relaxed)
     }
 
     fn partition(&self, instance: &str) -> u16 {
@@ -183,7 +199,10 @@ impl Mongo {
         let update = rawdoc! {"update": "instances", "updates": array(group), "ordered": false};
         let signals: Vec<_> = members.iter().flat_map(|(_, commit)| consumed(commit)).collect();
         let needs_transaction = group.len() > 1 || !signals.is_empty() || self.is_single;
-        if needs_transaction && self.pool.has_transactions.load(Ordering::Relaxed) {
+        for attempt in 0..ABORTED_MAX {
+            if !needs_transaction || !self.has_transactions() {
+                return self.commit_each(group, members).await;
+            }
             let count = |len: usize| i64::try_from(len).ok();
             let mut writes = vec![(update.clone(), count(group.len()))];
             writes.extend(
@@ -193,10 +212,13 @@ impl Mongo {
                 Together::Done => return Ok(vec![Committed::Won; group.len()]),
                 Together::Short if group.len() == 1 => return Ok(vec![Committed::Lost]),
                 Together::Short => return self.commit_singly(group, members).await,
-                Together::Aborted => {}
+                Together::Aborted if group.len() > 1 && self.has_transactions() => {
+                    return self.commit_singly(group, members).await;
+                }
+                Together::Aborted => tokio::time::sleep(ABORTED_PAUSE * (1 << attempt)).await,
             }
         }
-        self.commit_each(update, members).await
+        Err(StoreError::Unavailable("other changes of the same instances came between: try again".into()))
     }
 
     /// Changes instances, each with its own transaction.
@@ -212,16 +234,21 @@ impl Mongo {
         Ok(results)
     }
 
-    /// Changes instances with one command, each by its own, and then removes the signals of the changed ones. A reply gives only the number of
-    /// changes. If it is too small, the stamps tell which of them are ours.
+    /// Changes instances with one command, each by its own, and then removes the signals of the changed ones. A change whose signals are not all
+    /// in the store is not sent. A reply gives only the number of changes. If it is too small, the stamps tell which of them are ours.
     async fn commit_each(
         &self,
-        mut update: RawDocumentBuf,
+        group: &[RawDocumentBuf],
         members: &[(i64, &Commit)],
     ) -> Stored<Vec<Committed>> {
-        update.append(cstr!("writeConcern"), durable());
-        let reply = self.pool.write(&update).await?;
-        let results = if number(&reply, "n") == i64::try_from(members.len()).ok() {
+        let present = self.present(members).await?;
+        let is_whole = |commit: &Commit| {
+            commit.consumed.iter().all(|id| present.contains(&(commit.record.id.clone(), id.clone())))
+        };
+        let whole = group.iter().zip(members).filter(|(_, (_, commit))| is_whole(commit));
+        let changes: Vec<_> = whole.map(|(change, _)| change.clone()).collect();
+        let changed = if changes.is_empty() { Some(0) } else { self.change_each(&changes).await? };
+        let results = if changed == i64::try_from(members.len()).ok() {
             vec![Committed::Won; members.len()]
         } else {
             self.results(members).await?
@@ -230,6 +257,26 @@ impl Mongo {
         self.delete("signals", &won.flat_map(|((_, commit), _)| consumed(commit)).collect::<Vec<_>>())
             .await?;
         Ok(results)
+    }
+
+    /// Sends changes with one command; returns the number of those that happened.
+    async fn change_each(&self, changes: &[RawDocumentBuf]) -> Stored<Option<i64>> {
+        let update = rawdoc! {"update": "instances", "updates": array(changes), "ordered": false, "writeConcern": durable()};
+        Ok(number(&self.pool.write(&update).await?, "n"))
+    }
+
+    /// The instances and ids of the signals of changes that are in the store.
+    async fn present(&self, members: &[(i64, &Commit)]) -> Stored<HashSet<(String, String)>> {
+        let ids: Vec<_> = members.iter().flat_map(|(_, commit)| consumed(commit)).collect();
+        let mut present = HashSet::new();
+        for group in groups(&ids)? {
+            let filter = rawdoc! {"_id": {"$in": array(group)}};
+            let (fields, sort) = (Some(rawdoc! {"_id": 1}), rawdoc! {"_id": 1});
+            let rows = find_some(&self.pool, "signals", filter, fields, sort, group.len()).await?;
+            let keys = rows.iter().filter_map(|row| documents::key(row).ok());
+            present.extend(keys.map(|key| (key.instance, key.id)));
+        }
+        Ok(present)
     }
 
     /// The results of changes, by their stamps.
@@ -267,7 +314,7 @@ impl Mongo {
     /// Writes letters and removes their signals, with one transaction if the server has them: a redrive sees both or neither.
     async fn bury_group(&self, changes: &[RawDocumentBuf], signals: &[RawDocumentBuf]) -> Stored<()> {
         let update = || rawdoc! {"update": "dead", "updates": array(changes)};
-        if self.pool.has_transactions.load(Ordering::Relaxed) {
+        if self.has_transactions() {
             let mut writes = vec![(update(), None)];
             writes.extend(groups(signals)?.into_iter().map(|group| (removal("signals", group), None)));
             if together(&self.pool, writes).await? == Together::Done {

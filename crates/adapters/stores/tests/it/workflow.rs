@@ -133,6 +133,16 @@ fn a_store_in_transactions_keeps_every_promise() {
 }
 
 #[test]
+fn a_store_without_transactions_keeps_every_promise() {
+    let (server, next) = (shared(), AtomicU32::new(0));
+    let empty = || async {
+        let db = format!("workflow_plain_{}", next.fetch_add(1, Ordering::Relaxed));
+        Mongo::open(&uri(&server), &db, 2, PARTITIONS).await.unwrap().without_transactions()
+    };
+    runtime().block_on(async { contract::check(empty).await.unwrap() });
+}
+
+#[test]
 fn a_document_that_is_too_large_is_refused_and_a_batch_of_large_ones_is_not() {
     let server = shared();
     runtime().block_on(async {
