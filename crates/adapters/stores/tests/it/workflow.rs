@@ -1,5 +1,6 @@
 //! Tests the promises of the workflow engine's store.
 
+use std::pin::pin;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
@@ -240,6 +241,30 @@ fn changes(version: u64) -> Vec<Commit> {
 
 fn lease(owner: &str, ttl_ms: u64) -> LeaseRequest {
     LeaseRequest { owner: owner.into(), ttl_ms, want: PARTITIONS.into(), release: Vec::new() }
+}
+
+#[test]
+fn a_connection_that_is_lost_in_a_transaction_leaves_no_lock() {
+    let server = shared();
+    let proxy = Proxy::start(server.address().to_string().parse().unwrap(), 1).unwrap();
+    let slow = format!("mongodb://{}/?directConnection=true", proxy.address());
+    runtime().block_on(async {
+        let store = Mongo::open(&slow, "workflow_cut", 1, PARTITIONS).await.unwrap();
+        store.start(&[at_version("a", 1), at_version("b", 1)]).await.unwrap();
+        let signals = ["a", "b"].map(|id| Signal::named(id, "1", "go", serde_json::Value::Null, 1));
+        store.publish(&signals).await.unwrap();
+        // The server changes the instances, and its answer never comes.
+        let cut = proxy.begin(Disturbance::HalfOpen { direction: Direction::ToClient }).unwrap();
+        let (first, second) = (changes(2), changes(2));
+        let mut commit = pin!(store.commit(&first));
+        timeout(Duration::from_secs(1), &mut commit).await.unwrap_err();
+        proxy.end(cut);
+        let lost = commit.await;
+        assert!(matches!(lost, Err(StoreError::Unavailable(_))), "{lost:?}");
+        let other = Mongo::open(&uri(&server), "workflow_cut", 2, PARTITIONS).await.unwrap();
+        let again = timeout(Duration::from_secs(2), other.commit(&second)).await.unwrap();
+        assert_eq!(again, Ok(vec![Committed::Won; 2]));
+    });
 }
 
 #[test]
