@@ -19,6 +19,8 @@ const UNREADABLE_MS: u64 = 5_000;
 const UNKNOWN_MS: u64 = 500;
 /// Steps back of a clock that are not a jump.
 const CLOCK_BACK_MS: u64 = 1_000;
+/// The longest time before an instance whose change failed is tried again. The first one is `poll_min_ms`; it doubles.
+const PAUSE_MAX_MS: u64 = 5_000;
 /// Time after which a worker without work looks again at its clock.
 const WAKE_MAX_MS: u64 = 60_000;
 
@@ -463,8 +465,12 @@ impl Core {
     }
 
     /// Loads an instance whose change may have happened. It may have ended: a scan would not find it. A refused change leads to a quarantine.
+    ///
+    /// A store that refuses writes may answer reads: each further attempt waits, and no call begins before a change has won.
     fn uncertain(&mut self, tag: &Tag, error: StoreError, now_ms: u64) {
         let is_hopeless = self.tagged(tag).is_none_or(|slot| slot.is_quarantined());
+        let before_ms = self.tagged(tag).map_or(0, |slot| slot.pause_ms);
+        let pause_ms = before_ms.saturating_mul(2).clamp(self.settings.poll_min_ms, PAUSE_MAX_MS);
         self.lost(tag, now_ms.saturating_add(self.settings.poll_min_ms));
         if let StoreError::Refused(words) = error {
             // The next scan brings an instance whose quarantine is refused, too.
@@ -472,14 +478,17 @@ impl Core {
                 return;
             }
             self.slot(&tag.instance).poison = Some(words);
+        } else {
+            let slot = self.slot(&tag.instance);
+            (slot.pause_ms, slot.paused_until_ms) = (pause_ms, now_ms.saturating_add(pause_ms));
         }
-        self.slot(&tag.instance);
         self.missing.insert(tag.instance.clone());
     }
 
     fn won(&mut self, tag: &Tag, now_ms: u64) {
         let removes = self.removes;
         let Some(slot) = self.tagged(tag) else { return };
+        slot.pause_ms = 0;
         let consumed = slot.committing.take().unwrap_or_default();
         let refused = take(&mut slot.confirming);
         if removes == Removes::Store {
@@ -602,6 +611,10 @@ impl Core {
 
     fn work(&mut self, id: &str, now_ms: u64) {
         let Some(slot) = self.slots.get_mut(id).filter(|slot| slot.loaded.is_some()) else { return };
+        if slot.is_paused(now_ms) {
+            let until_ms = slot.paused_until_ms;
+            return self.alarm(Some(until_ms), id, now_ms);
+        }
         self.looks += 1;
         let before = slot.waiting;
         let stepped = slot.work(&self.registry, now_ms);
@@ -636,6 +649,7 @@ impl Core {
     /// Lets the calls of an instance wait for their turn.
     fn queue_calls(&mut self, id: &str, now_ms: u64) {
         let Some(slot) = self.slots.get_mut(id) else { return };
+        slot.is_doubtful |= slot.must_prove(now_ms);
         if !slot.is_queued && slot.has_calls(now_ms) {
             slot.is_queued = true;
             self.queue.push_back(id.to_owned());
@@ -1069,6 +1083,52 @@ mod tests {
             lab.perform_all();
         }
         assert!(lab.now_ms <= end_ms + 3_000, "{}", lab.now_ms);
+    }
+
+    /// Answers commits with a failure, and does all other jobs; returns the number of loads and calls.
+    fn refuse_writes(lab: &mut Lab) -> (usize, usize) {
+        let (mut loads, mut calls) = (0, 0);
+        for _ in 0..1_000 {
+            if lab.jobs.is_empty() {
+                return (loads, calls);
+            }
+            match lab.jobs.remove(0) {
+                Job::Commit(commits) => {
+                    let results = commits.into_iter().map(|(tag, _)| (tag, Err(unavailable()))).collect();
+                    lab.tell(Happened::Committed { results });
+                }
+                job => {
+                    loads += usize::from(matches!(job, Job::Load(_)));
+                    calls += usize::from(matches!(job, Job::Call(_)));
+                    lab.perform(job);
+                }
+            }
+        }
+        panic!("the worker never pauses");
+    }
+
+    #[test]
+    fn a_store_that_refuses_writes_makes_the_worker_pause_and_repeats_no_call() {
+        let mut lab = Lab::new(Settings::new("one"), &Definition::new("a").service("f"));
+        let record = lab.start("i");
+        lab.tell(Happened::Hint(Hint::Started(record)));
+        assert_eq!(refuse_writes(&mut lab), (1, 1));
+        for pause_ms in [250, 500, 1_000] {
+            let before_ms = lab.now_ms;
+            while lab.now_ms < before_ms + pause_ms {
+                lab.now_ms = lab.core.wake_ms().max(lab.now_ms + 1);
+                lab.tell(Happened::Tick);
+                let (loads, calls) = refuse_writes(&mut lab);
+                assert!(loads <= 1 && calls == 0, "{loads} loads and {calls} calls at {}", lab.now_ms);
+            }
+        }
+        // The store works again.
+        while lab.ended == 0 {
+            lab.now_ms = lab.core.wake_ms().max(lab.now_ms + 1);
+            lab.tell(Happened::Tick);
+            lab.perform_all();
+        }
+        assert!(lab.now_ms < 20_000, "{}", lab.now_ms);
     }
 
     #[test]

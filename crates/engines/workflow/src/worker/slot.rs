@@ -38,6 +38,10 @@ pub(super) struct Slot {
     pub is_doubtful: bool,
     /// The refused signals that the commit in flight confirms.
     pub confirming: Vec<(Signal, DeadReason)>,
+    /// The time between the last failed change and its repetition. 0: the last change has won.
+    pub pause_ms: u64,
+    /// Nothing happens to the instance before this moment.
+    pub paused_until_ms: u64,
     /// Whether the state has changes that are not stored.
     pub is_dirty: bool,
     /// Whether a call's result is among the changes: it must be stored before the next call.
@@ -99,6 +103,8 @@ impl Slot {
             refused: Vec::new(),
             is_doubtful: false,
             confirming: Vec::new(),
+            pause_ms: 0,
+            paused_until_ms: 0,
             is_dirty: false,
             has_result: false,
             hold_until_ms: None,
@@ -268,7 +274,21 @@ impl Slot {
 
     /// The state, if its calls may begin.
     fn settled(&self) -> Option<&Loaded> {
-        self.loaded.as_ref().filter(|_| !self.has_result && self.committing.is_none())
+        let may_begin = !self.has_result && self.committing.is_none() && self.pause_ms == 0;
+        self.loaded.as_ref().filter(|_| may_begin)
+    }
+
+    /// Whether the instance waits after a failed change. A pause that is longer than its length ends: the clock was set back.
+    pub fn is_paused(&self, now_ms: u64) -> bool {
+        let left_ms = self.paused_until_ms.saturating_sub(now_ms);
+        (1..=self.pause_ms).contains(&left_ms)
+    }
+
+    /// Whether a change must win before the instance's calls begin.
+    pub fn must_prove(&self, now_ms: u64) -> bool {
+        let is_known = |visit, attempt| self.is_known(visit, attempt);
+        let loaded = self.loaded.as_ref().filter(|_| self.pause_ms > 0 && self.committing.is_none());
+        loaded.is_some_and(|loaded| has_calls(&loaded.state, now_ms, is_known))
     }
 
     fn is_known(&self, visit: u64, attempt: u32) -> bool {
