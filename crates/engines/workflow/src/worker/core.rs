@@ -51,6 +51,8 @@ pub struct Core {
     queue: VecDeque<String>,
     /// Instances whose changes wait for a commit, the first one first.
     ready: VecDeque<String>,
+    /// Changes that postpone instances that this version cannot read.
+    deferred: BTreeMap<String, (Tag, Commit)>,
     remove: Vec<SignalKey>,
     bury: Vec<DeadLetter>,
     postpone: Vec<Postponed>,
@@ -99,6 +101,7 @@ impl Core {
             calls: 0,
             queue: VecDeque::new(),
             ready: VecDeque::new(),
+            deferred: BTreeMap::new(),
             remove: Vec::new(),
             bury: Vec::new(),
             postpone: Vec::new(),
@@ -406,8 +409,17 @@ impl Core {
         let tag = Tag { instance: record.id.clone(), generation: self.generations };
         let due_ms = record.due_ms.map(|_| due_ms);
         let record = Record { version: record.version + 1, epoch, due_ms, note: Some(words), ..record };
-        self.commits += 1;
-        self.jobs.push(Job::Commit(vec![(tag, Commit { record, consumed: Vec::new() })]));
+        self.deferred.insert(record.id.clone(), (tag, Commit { record, consumed: Vec::new() }));
+    }
+
+    /// Begins the commits that postpone unreadable instances.
+    fn postpone_unreadable(&mut self) {
+        while self.commits < self.settings.commits_max && !self.deferred.is_empty() {
+            let next = std::iter::from_fn(|| self.deferred.pop_first().map(|(_, change)| change));
+            let commits = next.take(self.settings.batch).collect();
+            self.commits += 1;
+            self.jobs.push(Job::Commit(commits));
+        }
     }
 
     fn loaded(&mut self, tags: Vec<Tag>, result: Stored<Vec<Option<Record>>>, now_ms: u64) {
@@ -568,6 +580,7 @@ impl Core {
         }
         self.serve(now_ms);
         self.commit(&touched, now_ms);
+        self.postpone_unreadable();
         self.load(now_ms);
         self.drain(&touched, now_ms);
         self.settle();
@@ -1129,6 +1142,25 @@ mod tests {
             lab.perform_all();
         }
         assert!(lab.now_ms < 20_000, "{}", lab.now_ms);
+    }
+
+    #[test]
+    fn instances_of_an_unknown_definition_are_postponed_in_batches() {
+        let settings = Settings { batch: 100, ..Settings::new("one") };
+        let mut lab = Lab::new(settings, &Definition::new("a").timer_after_ms(1));
+        let unknown = crate::definition::Version { name: "b".into(), hash: "h".into() };
+        for number in 0..1_000 {
+            let record = lab.start(&format!("i{number}"));
+            let record = Record { definition: unknown.clone(), ..record };
+            lab.tell(Happened::Hint(Hint::Started(record)));
+        }
+        let mut commits = 0;
+        while !lab.jobs.is_empty() {
+            let job = lab.jobs.remove(0);
+            commits += usize::from(matches!(job, Job::Commit(_)));
+            lab.perform(job);
+        }
+        assert!(commits <= 20, "{commits} commits");
     }
 
     #[test]
