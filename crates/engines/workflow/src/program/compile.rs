@@ -49,7 +49,8 @@ impl Program {
         if !compiler.problems.is_empty() {
             return Err(compiler.problems);
         }
-        Ok(Self { version: definition.version(), nodes: compiler.nodes, undo })
+        let reads_clock = compiler.reads_clock;
+        Ok(Self { version: definition.version(), nodes: compiler.nodes, undo, reads_clock })
     }
 }
 
@@ -62,6 +63,7 @@ pub(super) struct Compiler {
     pub(super) pending: Vec<(String, String, crate::definition::Undo, usize)>,
     names: HashSet<String>,
     paths: HashSet<String>,
+    reads_clock: bool,
 }
 
 impl Compiler {
@@ -91,7 +93,10 @@ impl Compiler {
     /// Compiles a program of the jq language, if one is given.
     pub(super) fn expression(&mut self, place: &str, text: Option<&String>) -> Option<Expression> {
         match Expression::compile(text?) {
-            Ok(expression) => Some(expression),
+            Ok(expression) => {
+                self.reads_clock |= expression.reads_clock();
+                Some(expression)
+            }
             Err(error) => {
                 self.problem(place, error.to_string());
                 None

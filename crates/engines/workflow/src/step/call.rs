@@ -93,7 +93,7 @@ fn key(visit: &str, target: &Target, input: &Value) -> String {
     format!("{visit}/{hash}")
 }
 
-pub(super) fn call_at(program: &Program, at: usize) -> Option<&program::Call> {
+pub(crate) fn call_at(program: &Program, at: usize) -> Option<&program::Call> {
     match &program.node(at)?.kind {
         Kind::Call(call) => Some(call),
         _ => None,

@@ -12,6 +12,7 @@ mod timeout;
 
 use serde_json::Value;
 
+pub(crate) use call::call_at;
 pub use call::{Call, calls, calls_except, has_calls};
 pub use migrate::{migrate, missing};
 pub use start::{ID_BYTES_MAX, StartError, is_derived, is_id, is_internal, start};

@@ -1145,6 +1145,33 @@ mod tests {
     }
 
     #[test]
+    fn a_call_whose_input_names_the_moment_has_one_key() {
+        let call = crate::definition::Service {
+            function: "f".into(),
+            input: Some("{at: $now}".into()),
+            ..crate::definition::Service::default()
+        };
+        let mut definition = Definition::new("a").wait("go");
+        definition.steps.push(crate::definition::Step::Service(call));
+        let mut lab = Lab::new(Settings::new("one"), &definition);
+        let record = lab.start("i");
+        lab.tell(Happened::Hint(Hint::Started(record)));
+        lab.settle();
+        lab.tell(lab.publish("i", "s"));
+        // Nothing is stored yet.
+        assert_eq!(lab.callers(), Vec::<&str>::new());
+        let Job::Commit(commits) = lab.take(|job| matches!(job, Job::Commit(_))) else { panic!() };
+        let results = commits.into_iter().map(|(tag, _)| (tag, Err(unavailable()))).collect();
+        lab.tell(Happened::Committed { results });
+        while lab.callers().is_empty() {
+            lab.now_ms = lab.core.wake_ms().max(lab.now_ms + 1);
+            lab.tell(Happened::Tick);
+            lab.settle();
+        }
+        assert_eq!(lab.callers(), ["i"]);
+    }
+
+    #[test]
     fn instances_of_an_unknown_definition_are_postponed_in_batches() {
         let settings = Settings { batch: 100, ..Settings::new("one") };
         let mut lab = Lab::new(settings, &Definition::new("a").timer_after_ms(1));

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::registry::Registry;
 use crate::instance::{APPLIED_MAX, Body, DeadReason, Signal, State, Status};
 use crate::program::Program;
-use crate::step::{Answer, Call, Ignored, Input, Outcome, calls_except, has_calls, migrate, step};
+use crate::step::{Answer, Call, Ignored, Input, Outcome, call_at, calls_except, has_calls, migrate, step};
 
 /// An instance in memory.
 pub(super) struct Slot {
@@ -274,8 +274,18 @@ impl Slot {
 
     /// The state, if its calls may begin.
     fn settled(&self) -> Option<&Loaded> {
-        let may_begin = !self.has_result && self.committing.is_none() && self.pause_ms == 0;
+        let must_store = self.is_dirty && self.stores_before_calls();
+        let may_begin = !self.has_result && self.committing.is_none() && self.pause_ms == 0 && !must_store;
         self.loaded.as_ref().filter(|_| may_begin)
+    }
+
+    /// Whether changes must be stored before the calls that they lead to. If the change is lost, the repeated step may lead to another call, whose
+    /// key differs: after a reading of the clock. And nothing would undo a call with a compensation.
+    fn stores_before_calls(&self) -> bool {
+        self.loaded.as_ref().is_some_and(|Loaded { program, state, .. }| {
+            let is_undone = |at| call_at(program, at).is_some_and(|call| call.compensate.is_some());
+            program.reads_clock || state.tokens.iter().any(|token| is_undone(token.at))
+        })
     }
 
     /// Whether the instance waits after a failed change. A pause that is longer than its length ends: the clock was set back.
