@@ -134,6 +134,11 @@ impl Run<'_> {
             self.close(self.token(index).visit, How::Retried);
             self.open(index);
         } else {
+            // An attempt without an answer may have happened. A parked call keeps its token, which remembers it.
+            let may_have_happened = error.again == Again::Maybe || attempt > 1;
+            if may_have_happened && call.on_failure != OnFailure::Park {
+                self.state.undo.extend(call.compensate);
+            }
             self.exhausted(index, call.on_failure, call.result.as_ref(), words);
         }
     }
@@ -155,7 +160,13 @@ impl Run<'_> {
                 self.open(index);
                 self.park(words);
             }
-            OnFailure::Fail => self.begin_ending(Ending::Failed, words),
+            OnFailure::Fail => {
+                // The caller has decided about the compensation of a failed call. It is not one that is dropped in flight.
+                if let Wait::Call { .. } = self.token(index).wait {
+                    self.state.tokens[index].wait = Wait::Ready;
+                }
+                self.begin_ending(Ending::Failed, words);
+            }
             OnFailure::Continue => {
                 self.state.error = Some(words);
                 self.set(result, Value::Null);

@@ -14,11 +14,14 @@ pub(super) struct Run<'a> {
     pub program: &'a Program,
     pub state: State,
     pub now_ms: u64,
+    /// The visits before this step. No call of a later one has begun.
+    pub visits_before: u64,
 }
 
 impl<'a> Run<'a> {
     pub fn new(program: &'a Program, state: State, now_ms: u64) -> Self {
-        Self { program, state, now_ms }
+        let visits_before = state.visits;
+        Self { program, state, now_ms, visits_before }
     }
 
     /// Moves tokens until each waits.

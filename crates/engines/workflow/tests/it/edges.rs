@@ -3,7 +3,7 @@
 use plimsoll_workflow::audit::violations;
 use plimsoll_workflow::file::read;
 use plimsoll_workflow::instance::{Body, Ended, StartRequest, Status, TaskRow, TaskStatus, Wait, Work};
-use plimsoll_workflow::step::{Outcome, migrate};
+use plimsoll_workflow::step::{Again, Input, Outcome, calls, migrate};
 use serde_json::{Value, json};
 
 use crate::life::Life;
@@ -88,4 +88,56 @@ fn a_migration_writes_the_row_of_an_open_task() {
     life.state = migrate(&life.program, &to, life.state, life.now_ms).unwrap();
     let last = rows(&life).last().copied().unwrap();
     assert_eq!((&last.roles[..], last.status), (&["y".to_owned()][..], TaskStatus::Open));
+}
+
+const RESERVE: &str = "service: {function: reserve, timeout: 5s, retries: {attempts: 1}, compensate: {service: {function: release}}}";
+
+fn names(life: &Life) -> Vec<String> {
+    calls(&life.program, &life.state, life.now_ms).iter().map(|call| call.target.to_string()).collect()
+}
+
+#[test]
+fn a_call_that_is_cancelled_in_flight_is_compensated_after_its_limit() {
+    let mut life = Life::read(&format!("name: a\nsteps:\n- {RESERVE}\n"), Value::Null);
+    assert_eq!(names(&life), ["reserve"]);
+    life.send(Body::Cancel { reason: "enough".into() });
+    // The call may still be on its way: its compensation must not overtake it.
+    assert_eq!((names(&life), life.state.due_ms()), (Vec::new(), Some(life.now_ms + 5_000)));
+    life.now_ms += 5_000;
+    life.step(Input::Due);
+    life.answer("release", Ok(Value::Null));
+    assert_eq!(life.state.status, Status::Cancelled);
+}
+
+#[test]
+fn a_call_that_another_branch_drops_is_compensated() {
+    let text = format!(
+        "name: a\nsteps:\n- fork:\n    branches:\n    - - {RESERVE}\n    - - service: {{function: other}}\n"
+    );
+    let mut life = Life::read(&text, Value::Null);
+    life.answer("other", Err(Again::Never));
+    assert_eq!(life.state.status, Status::Compensating);
+    life.now_ms += 5_000;
+    life.step(Input::Due);
+    life.answer("release", Ok(Value::Null));
+    assert_eq!(life.state.status, Status::Failed);
+}
+
+#[test]
+fn a_call_whose_last_answer_is_missing_is_compensated_and_a_refused_one_is_not() {
+    let text = format!("name: a\nsteps:\n- {RESERVE}\n");
+    let mut life = Life::read(&text, Value::Null);
+    life.answer("reserve", Err(Again::Maybe));
+    life.answer("release", Ok(Value::Null));
+    assert_eq!(life.state.status, Status::Failed);
+    let mut life = Life::read(&text, Value::Null);
+    life.answer("reserve", Err(Again::Never));
+    assert_eq!(life.state.status, Status::Failed);
+}
+
+#[test]
+fn a_call_that_never_began_is_not_compensated() {
+    let text =
+        format!("name: a\nsteps:\n- fork:\n    branches:\n    - - {RESERVE}\n    - - fail: {{error: no}}\n");
+    assert_eq!(Life::read(&text, Value::Null).state.status, Status::Failed);
 }
