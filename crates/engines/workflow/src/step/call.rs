@@ -149,7 +149,7 @@ impl Run<'_> {
         match on {
             OnFailure::Fail | OnFailure::Continue if self.state.ending.is_some() => {
                 self.open(index);
-                self.park(words);
+                self.park_call(index, words);
             }
             // The child has ended: a retry enters the node again, and starts another one.
             OnFailure::Park if self.token(index).wait == Wait::Child => {
@@ -158,7 +158,7 @@ impl Run<'_> {
             }
             OnFailure::Park => {
                 self.open(index);
-                self.park(words);
+                self.park_call(index, words);
             }
             OnFailure::Fail => {
                 // The caller has decided about the compensation of a failed call. It is not one that is dropped in flight.
@@ -173,6 +173,16 @@ impl Run<'_> {
                 self.leave(index);
             }
         }
+    }
+}
+
+impl Run<'_> {
+    /// Parks the instance at a call whose attempts are used up. A retry begins the next attempt at once, and no other call.
+    fn park_call(&mut self, index: usize, words: String) {
+        if let Wait::Call { due_ms, .. } = &mut self.state.tokens[index].wait {
+            *due_ms = 0;
+        }
+        self.park(words);
     }
 }
 

@@ -79,11 +79,6 @@ impl<'a> Run<'a> {
         let ending = self.state.ending.is_some();
         self.state.status = if ending { Status::Compensating } else { Status::Running };
         self.state.error = None;
-        for token in &mut self.state.tokens {
-            if let Wait::Call { due_ms, .. } = &mut token.wait {
-                *due_ms = 0;
-            }
-        }
         Outcome::Applied
     }
 

@@ -141,3 +141,17 @@ fn a_call_that_never_began_is_not_compensated() {
         format!("name: a\nsteps:\n- fork:\n    branches:\n    - - {RESERVE}\n    - - fail: {{error: no}}\n");
     assert_eq!(Life::read(&text, Value::Null).state.status, Status::Failed);
 }
+
+#[test]
+fn a_retry_leaves_the_backoff_of_other_branches() {
+    let slow = "retries: {attempts: 5, backoff: 1h, backoff_max: 1h}";
+    let text = format!(
+        "name: a\nsteps:\n- fork:\n    branches:\n    - - service: {{function: slow, {slow}}}\n    - - service: {{function: parks, on_failure: park}}\n"
+    );
+    let mut life = Life::read(&text, Value::Null);
+    life.answer("slow", Err(Again::Maybe));
+    life.answer("parks", Err(Again::Never));
+    assert_eq!(life.state.status, Status::Parked);
+    life.send(Body::Retry);
+    assert_eq!(names(&life), ["parks"]);
+}
