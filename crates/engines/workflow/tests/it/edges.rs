@@ -2,7 +2,7 @@
 
 use plimsoll_workflow::audit::violations;
 use plimsoll_workflow::file::read;
-use plimsoll_workflow::instance::{Body, Ended, StartRequest, Status, TaskRow, TaskStatus, Wait, Work};
+use plimsoll_workflow::instance::{Act, Body, Ended, StartRequest, Status, TaskRow, TaskStatus, Wait, Work};
 use plimsoll_workflow::step::{Again, Input, Outcome, calls, migrate};
 use serde_json::{Value, json};
 
@@ -154,4 +154,17 @@ fn a_retry_leaves_the_backoff_of_other_branches() {
     assert_eq!(life.state.status, Status::Parked);
     life.send(Body::Retry);
     assert_eq!(names(&life), ["parks"]);
+}
+
+#[test]
+fn a_task_keeps_the_payload_of_its_opening() {
+    let mut life = Life::read(
+        "name: a\nsteps:\n- fork:\n    branches:\n    - - task: {payload: '.n'}\n    - - wait: {signal: go}\n      - set: {value: '{n: 2}'}\n      - wait: {signal: never}\n",
+        json!({"n": 1}),
+    );
+    life.named("go", Value::Null);
+    assert_eq!(life.state.data["n"], json!(2));
+    life.act("ann", Act::Assign { to: "ann".into() });
+    let payloads: Vec<_> = rows(&life).iter().map(|row| row.payload.clone()).collect();
+    assert_eq!(payloads, [json!(1), json!(1)]);
 }
