@@ -2,7 +2,7 @@
 
 use super::run::Run;
 use super::{Ignored, Outcome};
-use crate::instance::{Body, DeadReason, Ended, Ending, KEPT_MAX, Signal, Status, Wait};
+use crate::instance::{Body, DeadReason, Ended, Ending, KEPT_MAX, KEPT_WEIGHT_MAX, Signal, Status, Wait};
 use crate::program::Kind;
 
 impl<'a> Run<'a> {
@@ -49,7 +49,8 @@ impl<'a> Run<'a> {
             self.leave(index);
             return Outcome::Applied;
         }
-        if self.state.kept.len() >= KEPT_MAX {
+        let weight = self.state.kept.iter().chain([&signal]).map(Signal::weight).sum::<usize>();
+        if self.state.kept.len() >= KEPT_MAX || weight > KEPT_WEIGHT_MAX {
             return Outcome::Refused(DeadReason::Full);
         }
         self.state.kept.push_back(signal);

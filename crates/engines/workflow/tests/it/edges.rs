@@ -2,7 +2,9 @@
 
 use plimsoll_workflow::audit::violations;
 use plimsoll_workflow::file::read;
-use plimsoll_workflow::instance::{Act, Body, Ended, StartRequest, Status, TaskRow, TaskStatus, Wait, Work};
+use plimsoll_workflow::instance::{
+    Act, Body, DeadReason, Ended, KEPT_MAX, StartRequest, Status, TaskRow, TaskStatus, Wait, Work,
+};
 use plimsoll_workflow::step::{Again, Input, Outcome, calls, migrate};
 use serde_json::{Value, json};
 
@@ -167,4 +169,20 @@ fn a_task_keeps_the_payload_of_its_opening() {
     life.act("ann", Act::Assign { to: "ann".into() });
     let payloads: Vec<_> = rows(&life).iter().map(|row| row.payload.clone()).collect();
     assert_eq!(payloads, [json!(1), json!(1)]);
+}
+
+#[test]
+fn kept_signals_are_limited_in_bytes() {
+    let mut life = Life::read("name: a\nsteps:\n- wait: {signal: go}\n", Value::Null);
+    let large = Value::from("x".repeat(1 << 20));
+    let outcomes: Vec<_> = (0..9).map(|_| life.named("other", large.clone())).collect();
+    assert_eq!(outcomes[0], Outcome::Applied);
+    assert_eq!(outcomes[8], Outcome::Refused(DeadReason::Full));
+    assert!(life.state.encode().unwrap().len() < 4 << 20);
+    // Small ones are limited in number.
+    let mut life = Life::read("name: a\nsteps:\n- wait: {signal: go}\n", Value::Null);
+    for _ in 0..KEPT_MAX {
+        assert_eq!(life.named("other", Value::Null), Outcome::Applied);
+    }
+    assert_eq!(life.named("other", Value::Null), Outcome::Refused(DeadReason::Full));
 }
