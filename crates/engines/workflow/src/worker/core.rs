@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use super::job::{Finished, Happened, Hint, Job, Tag};
 use super::lease::Held;
+use super::left::Left;
 use super::registry::Registry;
 use super::settings::Settings;
 use super::slot::{Loaded, Slot, Stepped};
@@ -45,6 +46,8 @@ pub struct Core {
     is_more: bool,
     /// Signals that the store removed since the scan under way began. The scan may still deliver them.
     gone: BTreeSet<SignalKey>,
+    /// Instances that left the memory. A scan under way or a late hint may deliver an older version, whose calls would be repeated.
+    left: Left,
     commits: usize,
     calls: usize,
     /// Instances whose calls wait, the first one first.
@@ -97,6 +100,7 @@ impl Core {
             is_scanning: false,
             is_more: false,
             gone: BTreeSet::new(),
+            left: Left::default(),
             commits: 0,
             calls: 0,
             queue: VecDeque::new(),
@@ -214,7 +218,8 @@ impl Core {
         match hint {
             Hint::Started(record) if self.owns(&record.id, now_ms) => {
                 let is_newer = |slot: &Slot| slot.loaded.is_some();
-                if !self.slots.get(&record.id).is_some_and(is_newer) {
+                let is_late = self.left.is_older(&record.id, record.version);
+                if !is_late && !self.slots.get(&record.id).is_some_and(is_newer) {
                     self.adopt(record, now_ms);
                 }
             }
@@ -331,7 +336,7 @@ impl Core {
 
     /// Takes a record of a scan; returns whether the worker did not know it.
     fn found(&mut self, record: Record, now_ms: u64) -> bool {
-        if !self.owns(&record.id, now_ms) {
+        if !self.owns(&record.id, now_ms) || self.left.is_older(&record.id, record.version) {
             return false;
         }
         match self.slots.get(&record.id) {
@@ -861,6 +866,8 @@ impl Core {
             let is_over = state.is_none_or(|state| state.status.is_ended() && state.outbox.is_empty());
             // A due instance comes with the next scan.
             if is_over || is_full {
+                let version = slot.loaded.as_ref().map_or(0, |loaded| loaded.version);
+                self.left.add(id, version, self.is_scanning);
                 self.take(id);
             }
         }
