@@ -30,10 +30,10 @@ pub enum Input {
     Called(Answer),
     /// A moment has passed: timers and timeouts fire.
     Due,
-    /// Effects up to a number are done.
+    /// Effects are done.
     Drained {
-        /// The number of the last one.
-        upto: u64,
+        /// Their numbers.
+        done: Vec<u64>,
     },
 }
 
@@ -96,7 +96,7 @@ pub fn step(program: &Program, state: State, input: Input, now_ms: u64) -> (Stat
         Input::Signal(signal) => run.signal(signal),
         Input::Called(answer) => run.called(answer),
         Input::Due => run.due(),
-        Input::Drained { upto } => run.drained(upto),
+        Input::Drained { done } => run.drained(&done),
     };
     if outcome == Outcome::Applied {
         run.advance();

@@ -146,9 +146,9 @@ impl<'a> Run<'a> {
         &self.state.tokens[index]
     }
 
-    pub fn drained(&mut self, upto: u64) -> Outcome {
+    pub fn drained(&mut self, done: &[u64]) -> Outcome {
         let before = self.state.outbox.len();
-        self.state.outbox.retain(|effect| effect.number > upto);
+        self.state.outbox.retain(|effect| !done.contains(&effect.number));
         if self.state.outbox.len() == before {
             Outcome::Ignored(Ignored::Duplicate)
         } else {

@@ -153,8 +153,8 @@ impl Core {
             }
             Happened::Committed { results } => self.committed(results, now_ms),
             Happened::Settled { keys, result } => self.settled(keys, &result, now_ms),
-            Happened::Drained { upto, records, signals } => {
-                upto.into_iter().for_each(|(tag, upto)| self.drained(&tag, upto, now_ms));
+            Happened::Drained { done, records, signals } => {
+                done.into_iter().for_each(|(tag, done)| self.drained(&tag, done, now_ms));
                 self.announce(&records, &signals, now_ms);
                 records.into_iter().for_each(|record| self.hint(Hint::Started(record), now_ms));
                 signals.into_iter().for_each(|signal| self.hint(Hint::Published(signal), now_ms));
@@ -550,18 +550,22 @@ impl Core {
         }
     }
 
-    fn drained(&mut self, tag: &Tag, upto: Stored<u64>, now_ms: u64) {
+    fn drained(&mut self, tag: &Tag, done: Stored<Vec<u64>>, now_ms: u64) {
         let (soon_ms, later_ms) =
             (now_ms.saturating_add(self.settings.poll_min_ms), now_ms.saturating_add(UNREADABLE_MS));
         let Some(slot) = self.tagged(tag) else { return };
         slot.is_draining = false;
-        match upto {
-            Ok(upto) if upto > 0 => {
-                if slot.step(crate::step::Input::Drained { upto }, now_ms).is_err() {
+        slot.drain_new_after = u64::MAX;
+        match done {
+            Ok(done) => {
+                if slot.step(crate::step::Input::Drained { done }, now_ms).is_err() {
                     self.forget(tag);
+                } else if let Some(left) = slot.left_behind() {
+                    // The rest waits for a deployment.
+                    (slot.drain_at_ms, slot.drain_new_after) = (later_ms, left);
                 }
             }
-            Ok(_) | Err(StoreError::Unavailable(_)) => slot.drain_at_ms = soon_ms,
+            Err(StoreError::Unavailable(_)) => slot.drain_at_ms = soon_ms,
             Err(StoreError::Refused(words)) => {
                 slot.drain_at_ms = later_ms;
                 if !slot.is_quarantined() {
@@ -779,10 +783,10 @@ impl Core {
             let Some(slot) = self.slots.get_mut(id) else { continue };
             let Some(loaded) = &slot.loaded else { continue };
             let is_stored = !slot.is_dirty && slot.committing.is_none();
-            let is_pending =
-                !loaded.state.outbox.is_empty() && !slot.is_draining && slot.drain_at_ms <= now_ms;
+            let is_time = slot.drain_at_ms <= now_ms || loaded.state.effects > slot.drain_new_after;
+            let is_pending = !loaded.state.outbox.is_empty() && !slot.is_draining && is_time;
             if is_stored && is_pending {
-                slot.is_draining = true;
+                (slot.is_draining, slot.draining_upto) = (true, loaded.state.effects);
                 let tag = Tag { instance: id.clone(), generation: slot.generation };
                 batches.push((tag, loaded.state.outbox.iter().cloned().collect()));
             }
@@ -880,10 +884,10 @@ mod tests {
     use serde_json::Value;
 
     use super::*;
-    use crate::definition::Definition;
+    use crate::definition::{ContinueWith, Definition, Step, Task};
     use crate::instance::StartRequest;
     use crate::memory::{Memory, Removal};
-    use crate::port::{Services, Store};
+    use crate::port::{Find, Inbox, Services, Store};
     use crate::step::{Call, CallError, start};
     use crate::worker::perform;
 
@@ -1159,7 +1163,7 @@ mod tests {
             ..crate::definition::Service::default()
         };
         let mut definition = Definition::new("a").wait("go");
-        definition.steps.push(crate::definition::Step::Service(call));
+        definition.steps.push(Step::Service(call));
         let mut lab = Lab::new(Settings::new("one"), &definition);
         let record = lab.start("i");
         lab.tell(Happened::Hint(Hint::Started(record)));
@@ -1195,6 +1199,30 @@ mod tests {
             lab.perform(job);
         }
         assert!(commits <= 20, "{commits} commits");
+    }
+
+    #[test]
+    fn a_start_that_is_impossible_holds_up_no_other_effect() {
+        let next = ContinueWith { definition: "nowhere".into(), ..ContinueWith::default() };
+        let steps = vec![Step::ContinueWith(next), Step::Task(Task::default())];
+        let mut lab = Lab::new(Settings::new("one"), &Definition { steps, ..Definition::new("a") });
+        let record = lab.start("i");
+        lab.tell(Happened::Hint(Hint::Started(record)));
+        lab.perform_all();
+        let inbox = Inbox { limit: 10, ..Inbox::default() };
+        assert_eq!(lab.store.tasks(&inbox).now_or_never().unwrap().unwrap().len(), 1);
+        let told = crate::explain::of(&lab.store, None, "i").now_or_never().unwrap().unwrap().unwrap();
+        assert_eq!(told.reasons[0].missing.as_deref(), Some("nowhere"));
+        lab.store
+            .deploy(&[Definition::new("nowhere").wait("go")], lab.now_ms)
+            .now_or_never()
+            .unwrap()
+            .unwrap();
+        lab.now_ms += UNREADABLE_MS;
+        lab.tell(Happened::Tick);
+        lab.perform_all();
+        let started = Find { definition: Some("nowhere".into()), limit: 10, ..Find::default() };
+        assert_eq!(lab.store.find(&started).now_or_never().unwrap().unwrap().len(), 1);
     }
 
     #[test]

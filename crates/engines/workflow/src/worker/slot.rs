@@ -49,8 +49,12 @@ pub(super) struct Slot {
     /// Until this moment a commit waits for a call that began with the change.
     pub hold_until_ms: Option<u64>,
     pub is_draining: bool,
+    /// The number of the last effect of the draining in flight.
+    pub draining_upto: u64,
     /// No effect is tried again before this moment.
     pub drain_at_ms: u64,
+    /// Effects with a greater number are new: they do not wait for that moment.
+    pub drain_new_after: u64,
     /// The idempotency keys of calls in flight, by visit and attempt.
     pub calls: BTreeMap<(u64, u32), String>,
     /// Whether calls wait in the worker's queue.
@@ -109,7 +113,9 @@ impl Slot {
             has_result: false,
             hold_until_ms: None,
             is_draining: false,
+            draining_upto: 0,
             drain_at_ms: 0,
+            drain_new_after: u64::MAX,
             calls: BTreeMap::new(),
             is_queued: false,
             is_listed: false,
@@ -286,6 +292,12 @@ impl Slot {
             let is_undone = |at| call_at(program, at).is_some_and(|call| call.compensate.is_some());
             program.reads_clock || state.tokens.iter().any(|token| is_undone(token.at))
         })
+    }
+
+    /// The number of the last effect that a draining has seen, if it left effects behind.
+    pub fn left_behind(&self) -> Option<u64> {
+        let state = &self.loaded.as_ref()?.state;
+        state.outbox.iter().any(|effect| effect.number <= self.draining_upto).then_some(self.draining_upto)
     }
 
     /// Whether the instance waits after a failed change. A pause that is longer than its length ends: the clock was set back.

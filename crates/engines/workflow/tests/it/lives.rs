@@ -130,7 +130,7 @@ fn input(random: &mut Random, state: &State, number: usize, now_ms: u64) -> Inpu
             let status = if chance(random) { Status::Done } else { Status::Failed };
             signal(Body::Ended(Ended { visit, status, data: Value::Null, error: None }))
         }
-        9 => Input::Drained { upto: below(random, state.effects + 1) },
+        9 => Input::Drained { done: (0..=below(random, state.effects + 1)).collect() },
         10 => signal(Body::Retry),
         _ if below(random, 6) == 0 => signal(Body::Cancel { reason: "enough".into() }),
         _ => Input::Due,
