@@ -22,7 +22,7 @@ impl Run<'_> {
                 break;
             }
         }
-        let ready = self.state.tokens.iter().any(|token| token.wait == Wait::Ready);
+        let ready = !self.is_outbox_full() && self.state.tokens.iter().any(|token| token.wait == Wait::Ready);
         if fired || ready { Outcome::Applied } else { Outcome::Ignored(Ignored::NotDue) }
     }
 

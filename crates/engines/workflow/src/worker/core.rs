@@ -884,8 +884,8 @@ mod tests {
     use serde_json::Value;
 
     use super::*;
-    use crate::definition::{ContinueWith, Definition, Step, Task};
-    use crate::instance::StartRequest;
+    use crate::definition::{ContinueWith, Definition, Repeat, Set, Step, Task};
+    use crate::instance::{StartRequest, Status};
     use crate::memory::{Memory, Removal};
     use crate::port::{Find, Inbox, Services, Store};
     use crate::step::{Call, CallError, start};
@@ -1223,6 +1223,23 @@ mod tests {
         lab.perform_all();
         let started = Find { definition: Some("nowhere".into()), limit: 10, ..Find::default() };
         assert_eq!(lab.store.find(&started).now_or_never().unwrap().unwrap().len(), 1);
+    }
+
+    #[test]
+    fn a_long_repetition_does_its_effects_before_they_fill_its_state() {
+        let next = Step::ContinueWith(ContinueWith { definition: "b".into(), ..ContinueWith::default() });
+        let data = Step::Set(Set { value: "{x: (\"x\" * 20000)}".into(), ..Set::default() });
+        let many = Step::Repeat(Repeat { max: Some(600), steps: vec![next], ..Repeat::default() });
+        let definition = Definition { steps: vec![data, many], ..Definition::new("a") };
+        let mut lab = Lab::new(Settings::new("one"), &definition);
+        lab.registry.add(&Definition::new("b").wait("go")).unwrap();
+        let record = lab.start("i");
+        lab.tell(Happened::Hint(Hint::Started(record)));
+        lab.perform_all();
+        let stored = lab.store.load(&["i".to_owned()]).now_or_never().unwrap().unwrap();
+        assert_eq!(stored[0].as_ref().unwrap().status, Status::Done);
+        let started = Find { definition: Some("b".into()), limit: 1_000, ..Find::default() };
+        assert_eq!(lab.store.find(&started).now_or_never().unwrap().unwrap().len(), 600);
     }
 
     #[test]
