@@ -38,11 +38,11 @@ fn two_steps_with_the_same_path_are_refused() {
 const PARENT: &str = "name: a\nsteps:\n- workflow: {definition: c, on_failure: park}\n";
 
 fn child_of(life: &Life) -> &StartRequest {
-    let starts = life.state.outbox.iter().filter_map(|effect| match &effect.work {
+    let mut starts = life.state.outbox.iter().filter_map(|effect| match &effect.work {
         Work::Start(request) => Some(request),
         _ => None,
     });
-    starts.last().unwrap()
+    starts.next_back().unwrap()
 }
 
 #[test]
