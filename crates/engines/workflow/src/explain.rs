@@ -1,8 +1,10 @@
 //! Answers why an instance waits.
 
+use std::collections::BTreeSet;
+
 use serde::{Deserialize, Serialize};
 
-use crate::instance::{How, State, Status, Token, Wait};
+use crate::instance::{How, State, Status, Token, Wait, Work};
 use crate::port::{Record, Store, Stored};
 use crate::program::{Kind, Program};
 
@@ -17,7 +19,7 @@ pub struct Reason {
     /// The node's path.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
-    /// The missing signal, callee, roles or instance, by name.
+    /// The missing signal, callee, roles, instance or started definitions, by name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub missing: Option<String>,
     /// The attempt of a call.
@@ -153,7 +155,13 @@ pub fn waits(state: &State) -> Vec<Reason> {
     };
     let mut reasons = Vec::new();
     if !state.outbox.is_empty() {
-        reasons.push(plain("effects", Some(0)));
+        let starts = state.outbox.iter().filter_map(|effect| match &effect.work {
+            Work::Start(request) => Some(request.definition.as_str()),
+            _ => None,
+        });
+        let starts: BTreeSet<_> = starts.collect();
+        let missing = (!starts.is_empty()).then(|| starts.into_iter().collect::<Vec<_>>().join(", "));
+        reasons.push(Reason { missing, ..plain("effects", Some(0)) });
     }
     if matches!(state.status, Status::Parked | Status::Quarantined) {
         reasons.push(plain("operator", None));

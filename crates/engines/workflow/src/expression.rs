@@ -44,6 +44,11 @@ impl Expression {
         Ok(Self { text: text.into(), program })
     }
 
+    /// Whether the program may read the moment.
+    pub fn reads_clock(&self) -> bool {
+        self.text.contains("$now")
+    }
+
     /// The program's value for an input; `null` if it has none.
     ///
     /// # Errors

@@ -104,7 +104,8 @@ pub(super) const HOLDERS: &str = concat!(
     " FROM partitions WHERE epoch > 0 ORDER BY partition"
 );
 
-/// The index gives the earliest signals of each partition, so the cost does not grow with the backlog.
+/// The index gives the earliest signals of each partition, so the cost does not grow with the backlog. The first signal of an instance brings its
+/// record, and the others do not repeat it.
 pub(super) const DUE_SIGNALS: &str = concat!(
     "WITH due AS MATERIALIZED (SELECT s.* FROM unnest($1::smallint[]) AS p (partition), LATERAL \
          (SELECT * FROM signals AS s WHERE s.partition = p.partition AND s.due_ms <= $2 ORDER BY s.due_ms, s.sent_ms, s.id LIMIT $3) AS s \
@@ -113,7 +114,8 @@ pub(super) const DUE_SIGNALS: &str = concat!(
     signal!("due"),
     ", ",
     record!("i"),
-    " FROM due LEFT JOIN instances AS i ON i.id = due.instance \
+    " FROM (SELECT d.*, row_number() OVER (PARTITION BY d.instance ORDER BY d.due_ms, d.sent_ms, d.id) AS nth FROM due AS d) AS due \
+     LEFT JOIN instances AS i ON i.id = due.instance AND due.nth = 1 \
      ORDER BY due.due_ms, due.sent_ms, due.id"
 );
 

@@ -1,17 +1,20 @@
 //! Tests the promises of the workflow engine's store on a real server.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
 use plimsoll_postgres::server::{self, Server};
 use plimsoll_postgres::workflow::Postgres;
 use plimsoll_workflow::contract;
 use plimsoll_workflow::definition::{Definition, Version};
-use plimsoll_workflow::instance::{StartRequest, Status};
+use plimsoll_workflow::instance::{Signal, StartRequest, Status};
 use plimsoll_workflow::port::{Clock, Find, Inserted, Record, Services, Store, StoreError, partition_of};
 use plimsoll_workflow::step::{Call, CallError};
 use plimsoll_workflow::worker::{Client, Groups, Mailbox, Settings, Watchers, Worker, drive};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::{Builder, Runtime};
 use tokio::time::{sleep, timeout};
 use tokio_postgres::NoTls;
@@ -49,6 +52,65 @@ fn the_store_keeps_every_promise() {
         contract::check_concurrency(&empty().await).await.unwrap();
         let pass = || sleep(Duration::from_millis(120));
         contract::check_expiry(&empty().await, 100, pass).await.unwrap();
+    });
+}
+
+/// Forwards connections to a server, and counts the bytes that it sends.
+async fn counted(upstream: SocketAddr) -> (SocketAddr, Arc<AtomicU64>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let (address, count) = (listener.local_addr().unwrap(), Arc::new(AtomicU64::new(0)));
+    let counter = count.clone();
+    tokio::spawn(async move {
+        while let Ok((client, _)) = listener.accept().await {
+            let (mut from_client, mut to_client) = client.into_split();
+            let (mut from_server, mut to_server) = TcpStream::connect(upstream).await.unwrap().into_split();
+            tokio::spawn(async move { tokio::io::copy(&mut from_client, &mut to_server).await });
+            let counter = counter.clone();
+            tokio::spawn(async move {
+                let mut room = vec![0; 64 << 10];
+                while let Ok(read @ 1..) = from_server.read(&mut room).await {
+                    counter.fetch_add(read as u64, Ordering::Relaxed);
+                    to_client.write_all(&room[..read]).await.unwrap();
+                }
+            });
+        }
+    });
+    (address, count)
+}
+
+#[test]
+fn a_scan_reads_the_state_of_an_instance_once_for_all_of_its_signals() {
+    let server = start(&server::Settings::default());
+    runtime().block_on(async {
+        create(&server, "hot").await;
+        let uri = database(&server, "hot");
+        let (_, rest) = uri.split_once('@').unwrap();
+        let (authority, _) = rest.split_once('/').unwrap();
+        let (proxy, count) = counted(authority.parse().unwrap()).await;
+        let store = Postgres::open(&uri.replace(authority, &proxy.to_string()), 2, PARTITIONS).await.unwrap();
+        let large = Record {
+            id: "i".into(),
+            partition: partition_of("i", PARTITIONS),
+            version: 1,
+            epoch: 0,
+            status: Status::Running,
+            due_ms: None,
+            definition: Version { name: "d".into(), hash: "h".into() },
+            key: None,
+            note: None,
+            body: vec![1; 256 << 10],
+            changed_ms: 1,
+        };
+        store.start(&[large]).await.unwrap();
+        let signals: Vec<_> =
+            (0..200).map(|id| Signal::named("i", id.to_string(), "go", serde_json::Value::Null, 1)).collect();
+        store.publish(&signals).await.unwrap();
+        let before = count.load(Ordering::Relaxed);
+        let all: Vec<_> = (0..PARTITIONS).collect();
+        let due = store.due(&all, 10, 1_000).await.unwrap();
+        assert_eq!((due.signals.len(), due.records.len()), (200, 1));
+        let bytes = count.load(Ordering::Relaxed) - before;
+        assert!(bytes < 1 << 20, "{bytes} bytes");
     });
 }
 

@@ -7,6 +7,7 @@ mod transaction;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::process;
 use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
 
 use bson::raw::CStr;
 use bson::{RawArrayBuf, RawBsonRef, RawDocument, RawDocumentBuf, cstr, rawdoc};
@@ -36,6 +37,10 @@ const PLACES_MAX: usize = 1024;
 const DOCUMENT_BYTES_MAX: usize = 16 << 20;
 /// Attempts to take the next number for a definition.
 const DEPLOY_ATTEMPTS_MAX: usize = 32;
+/// Attempts of a transaction that other changes abort.
+const ABORTED_MAX: u32 = 5;
+/// The time before its second attempt; it doubles.
+const ABORTED_PAUSE: Duration = Duration::from_millis(5);
 /// Partitions in one query at most: a server sorts up to 200 ranges of an index without reading all of them.
 const PARTITIONS_MAX: usize = 100;
 /// Prefix of the `_id` of an owner among the partitions.
@@ -103,6 +108,17 @@ impl Mongo {
             return Err(StoreError::Refused("the server has no transactions: use `mode: batches`".into()));
         }
         Ok(Self { is_single: true, ..store })
+    }
+
+    /// The same store, used like one on a server without transactions.
+    #[must_use]
+    pub fn without_transactions(self) -> Self {
+        self.pool.has_transactions.store(false, Ordering::Relaxed);
+        self
+    }
+
+    fn has_transactions(&self) -> bool {
+        self.pool.has_transactions.load(Ordering::Relaxed)
     }
 
     fn partition(&self, instance: &str) -> u16 {
@@ -183,7 +199,10 @@ impl Mongo {
         let update = rawdoc! {"update": "instances", "updates": array(group), "ordered": false};
         let signals: Vec<_> = members.iter().flat_map(|(_, commit)| consumed(commit)).collect();
         let needs_transaction = group.len() > 1 || !signals.is_empty() || self.is_single;
-        if needs_transaction && self.pool.has_transactions.load(Ordering::Relaxed) {
+        for attempt in 0..ABORTED_MAX {
+            if !needs_transaction || !self.has_transactions() {
+                return self.commit_each(group, members).await;
+            }
             let count = |len: usize| i64::try_from(len).ok();
             let mut writes = vec![(update.clone(), count(group.len()))];
             writes.extend(
@@ -193,10 +212,13 @@ impl Mongo {
                 Together::Done => return Ok(vec![Committed::Won; group.len()]),
                 Together::Short if group.len() == 1 => return Ok(vec![Committed::Lost]),
                 Together::Short => return self.commit_singly(group, members).await,
-                Together::Aborted => {}
+                Together::Aborted if group.len() > 1 && self.has_transactions() => {
+                    return self.commit_singly(group, members).await;
+                }
+                Together::Aborted => tokio::time::sleep(ABORTED_PAUSE * (1 << attempt)).await,
             }
         }
-        self.commit_each(update, members).await
+        Err(StoreError::Unavailable("other changes of the same instances came between: try again".into()))
     }
 
     /// Changes instances, each with its own transaction.
@@ -212,16 +234,21 @@ impl Mongo {
         Ok(results)
     }
 
-    /// Changes instances with one command, each by its own, and then removes the signals of the changed ones. A reply gives only the number of
-    /// changes. If it is too small, the stamps tell which of them are ours.
+    /// Changes instances with one command, each by its own, and then removes the signals of the changed ones. A change whose signals are not all
+    /// in the store is not sent. A reply gives only the number of changes. If it is too small, the stamps tell which of them are ours.
     async fn commit_each(
         &self,
-        mut update: RawDocumentBuf,
+        group: &[RawDocumentBuf],
         members: &[(i64, &Commit)],
     ) -> Stored<Vec<Committed>> {
-        update.append(cstr!("writeConcern"), durable());
-        let reply = self.pool.write(&update).await?;
-        let results = if number(&reply, "n") == i64::try_from(members.len()).ok() {
+        let present = self.present(members).await?;
+        let is_whole = |commit: &Commit| {
+            commit.consumed.iter().all(|id| present.contains(&(commit.record.id.clone(), id.clone())))
+        };
+        let whole = group.iter().zip(members).filter(|(_, (_, commit))| is_whole(commit));
+        let changes: Vec<_> = whole.map(|(change, _)| change.clone()).collect();
+        let changed = if changes.is_empty() { Some(0) } else { self.change_each(&changes).await? };
+        let results = if changed == i64::try_from(members.len()).ok() {
             vec![Committed::Won; members.len()]
         } else {
             self.results(members).await?
@@ -230,6 +257,26 @@ impl Mongo {
         self.delete("signals", &won.flat_map(|((_, commit), _)| consumed(commit)).collect::<Vec<_>>())
             .await?;
         Ok(results)
+    }
+
+    /// Sends changes with one command; returns the number of those that happened.
+    async fn change_each(&self, changes: &[RawDocumentBuf]) -> Stored<Option<i64>> {
+        let update = rawdoc! {"update": "instances", "updates": array(changes), "ordered": false, "writeConcern": durable()};
+        Ok(number(&self.pool.write(&update).await?, "n"))
+    }
+
+    /// The instances and ids of the signals of changes that are in the store.
+    async fn present(&self, members: &[(i64, &Commit)]) -> Stored<HashSet<(String, String)>> {
+        let ids: Vec<_> = members.iter().flat_map(|(_, commit)| consumed(commit)).collect();
+        let mut present = HashSet::new();
+        for group in groups(&ids)? {
+            let filter = rawdoc! {"_id": {"$in": array(group)}};
+            let (fields, sort) = (Some(rawdoc! {"_id": 1}), rawdoc! {"_id": 1});
+            let rows = find_some(&self.pool, "signals", filter, fields, sort, group.len()).await?;
+            let keys = rows.iter().filter_map(|row| documents::key(row).ok());
+            present.extend(keys.map(|key| (key.instance, key.id)));
+        }
+        Ok(present)
     }
 
     /// The results of changes, by their stamps.
@@ -251,6 +298,33 @@ impl Mongo {
             self.pool.write(&delete).await?;
         }
         Ok(())
+    }
+
+    /// Deletes one document for each filter, durably.
+    async fn delete_each(&self, collection: &str, filters: &[RawDocumentBuf]) -> Stored<()> {
+        let statements: Vec<_> =
+            filters.iter().map(|filter| rawdoc! {"q": filter.clone(), "limit": 1}).collect();
+        for group in groups(&statements)? {
+            let delete = rawdoc! {"delete": collection, "deletes": array(group), "writeConcern": durable()};
+            self.pool.write(&delete).await?;
+        }
+        Ok(())
+    }
+
+    /// Writes letters and removes their signals, with one transaction if the server has them: a redrive sees both or neither.
+    async fn bury_group(&self, changes: &[RawDocumentBuf], signals: &[RawDocumentBuf]) -> Stored<()> {
+        let update = || rawdoc! {"update": "dead", "updates": array(changes)};
+        if self.has_transactions() {
+            let mut writes = vec![(update(), None)];
+            writes.extend(groups(signals)?.into_iter().map(|group| (removal("signals", group), None)));
+            if together(&self.pool, writes).await? == Together::Done {
+                return Ok(());
+            }
+        }
+        let mut update = update();
+        update.append(cstr!("writeConcern"), durable());
+        known(&self.pool.run(&update).await?)?;
+        self.delete("signals", signals).await
     }
 
     /// The stamps of instances.
@@ -288,6 +362,27 @@ fn change(stamp: i64, record: &Record) -> RawDocumentBuf {
         change.append(cstr!("$unset"), absent);
     }
     rawdoc! {"q": query, "u": change}
+}
+
+/// The statement that writes a dead letter. A known letter gets a new stamp only.
+fn letter_change(letter: &RawDocument, stamp: i64) -> RawDocumentBuf {
+    let (mut query, mut new) = (RawDocumentBuf::new(), RawDocumentBuf::new());
+    for (name, value) in letter.iter().flatten() {
+        let target = if name == cstr!("_id") { &mut query } else { &mut new };
+        target.append(name, value);
+    }
+    rawdoc! {"q": query, "u": {"$setOnInsert": new, "$set": {"t": stamp}}, "upsert": true}
+}
+
+/// The filter that finds a letter as it was read.
+fn letter_filter(letter: &RawDocument) -> Stored<RawDocumentBuf> {
+    let key = documents::key(letter)?;
+    let id = documents::signal_id(&key.instance, &key.id);
+    // An earlier version wrote letters without a stamp.
+    Ok(match number(letter, "t") {
+        Some(stamp) => rawdoc! {"_id": id, "t": stamp},
+        None => rawdoc! {"_id": id, "t": {"$exists": false}},
+    })
 }
 
 /// The ids of the signals that a change applied.
@@ -718,13 +813,23 @@ impl Store for Mongo {
         Ok(())
     }
 
+    /// A known letter stays as it is, apart from its stamp: a redrive that read it before must not delete it.
     async fn bury(&self, letters: &[DeadLetter]) -> Stored<()> {
-        let document =
-            |letter: &DeadLetter| documents::letter(letter, self.partition(&letter.signal.instance));
-        let documents = letters.iter().map(document).collect::<Stored<Vec<_>>>()?;
-        insert(&self.pool, "dead", &documents).await?;
-        let keys: Vec<_> = letters.iter().map(|letter| SignalKey::of(&letter.signal)).collect();
-        self.remove(&keys).await
+        let stamp = self.stamp.fetch_add(1, Ordering::Relaxed);
+        let change = |letter: &DeadLetter| {
+            let partition = self.partition(&letter.signal.instance);
+            Ok(letter_change(&documents::letter(letter, partition)?, stamp))
+        };
+        let changes = letters.iter().map(change).collect::<Stored<Vec<_>>>()?;
+        let id = |letter: &DeadLetter| documents::signal_id(&letter.signal.instance, &letter.signal.id);
+        let ids: Vec<_> = letters.iter().map(id).collect();
+        let mut first = 0;
+        for group in groups(&changes)? {
+            let end = first + group.len();
+            self.bury_group(group, &ids[first..end]).await?;
+            first = end;
+        }
+        Ok(())
     }
 
     async fn dead(&self, after: Option<&SignalKey>, limit: usize) -> Stored<Vec<DeadLetter>> {
@@ -732,7 +837,8 @@ impl Store for Mongo {
         Ok(readable(&rows, documents::of_letter))
     }
 
-    /// The signal is published before its letter goes: a crash between leaves both, and the instance recognises a repeated signal.
+    /// The signal is published before its letter goes: a crash between leaves both, and the instance recognises a repeated signal. A letter
+    /// stays if its signal was still there, because its burial may remove the signal, and if it was buried again meanwhile.
     async fn redrive(&self, redrives: &[Redrive]) -> Stored<usize> {
         let by_key: BTreeMap<_, _> = redrives.iter().map(|redrive| (&redrive.key, redrive)).collect();
         let ids: Vec<_> = by_key.keys().map(|key| documents::signal_id(&key.instance, &key.id)).collect();
@@ -740,19 +846,22 @@ impl Store for Mongo {
         for group in groups(&ids)? {
             let filter = rawdoc! {"_id": {"$in": array(group)}};
             let rows = self.find_all("dead", filter, rawdoc! {"_id": 1}, group.len()).await?;
-            let letters = readable(&rows, documents::of_letter);
-            let signals: Vec<_> = letters
+            let letters = readable(&rows, |row| Ok((documents::of_letter(row)?, letter_filter(row)?)));
+            let (signals, filters): (Vec<_>, Vec<_>) = letters
                 .into_iter()
-                .map(|letter| Signal { due_ms: 0, attempts: 0, ..letter.signal })
-                .collect();
-            let keys: Vec<_> = signals.iter().map(SignalKey::of).collect();
-            let notes =
-                keys.iter().filter_map(|key| by_key.get(key)).map(|redrive| documents::redrive(redrive));
-            let notes: Vec<_> = notes.collect();
-            self.publish(&signals).await?;
+                .map(|(letter, filter)| (Signal { due_ms: 0, attempts: 0, ..letter.signal }, filter))
+                .unzip();
+            let inserted = self.publish(&signals).await?;
+            let sent = |inserted: &Inserted| *inserted == Inserted::New;
+            let sent: Vec<_> = inserted.iter().map(sent).collect();
+            let keys =
+                signals.iter().zip(&sent).filter(|(_, sent)| **sent).map(|(signal, _)| SignalKey::of(signal));
+            let notes: Vec<_> =
+                keys.filter_map(|key| by_key.get(&key).map(|redrive| documents::redrive(redrive))).collect();
             insert(&self.pool, "redriven", &notes).await?;
-            self.delete("dead", group).await?;
-            count += signals.len();
+            let filters = filters.into_iter().zip(&sent).filter(|(_, sent)| **sent).map(|(filter, _)| filter);
+            self.delete_each("dead", &filters.collect::<Vec<_>>()).await?;
+            count += notes.len();
         }
         Ok(count)
     }

@@ -4,18 +4,23 @@
 //! each owner of partitions keeps with its lease, and the next owner ends them.
 
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
-use bson::{RawArrayBuf, RawDocumentBuf, cstr, rawdoc};
+use bson::{RawArrayBuf, RawDocument, RawDocumentBuf, cstr, rawdoc};
 use plimsoll_deployment::Error;
 use plimsoll_wire::Error as WireError;
 use plimsoll_workflow::port::{StoreError, Stored};
+use tokio::time::timeout;
 
-use super::pool::{Pool, classify, reason, session};
+use super::pool::{Borrowed, Pool, classify, reason, session};
 use super::{durable, number};
 use crate::reply::server_error;
 
 /// Codes of servers without transactions: IllegalOperation, CommandNotFound, CommandNotSupported, OperationNotSupportedInTransaction.
 const UNSUPPORTED: [i32; 4] = [20, 59, 115, 263];
+
+/// The time limit of an abortion: a server that does not answer does not hold up the failure.
+const ABORT_PATIENCE: Duration = Duration::from_secs(2);
 
 /// The result of a transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,10 +63,12 @@ pub(super) async fn together(pool: &Pool, writes: Vec<Write>) -> Stored<Together
                 note_support(pool, error.code);
                 Together::Aborted
             }
-            Err(error) => return Err(classify(&error)),
+            Err(error) => {
+                abort(&mut place, &marked(rawdoc! {"abortTransaction": 1})).await;
+                return Err(classify(&error));
+            }
         };
-        // If this fails, the next transaction of the session ends it.
-        drop(place.command("admin", &marked(rawdoc! {"abortTransaction": 1})).await);
+        abort(&mut place, &marked(rawdoc! {"abortTransaction": 1})).await;
         return Ok(undone);
     }
     let commit = rawdoc! {"commitTransaction": 1, "writeConcern": durable()};
@@ -72,8 +79,17 @@ pub(super) async fn together(pool: &Pool, writes: Vec<Write>) -> Stored<Together
         },
         Err(error) if is_aborted(pool, &error) => Ok(Together::Aborted),
         // The commit may have happened.
-        Err(error) => Err(StoreError::Unavailable(classify(&error).reason().clone())),
+        Err(error) => {
+            abort(&mut place, &marked(rawdoc! {"abortTransaction": 1})).await;
+            Err(StoreError::Unavailable(classify(&error).reason().clone()))
+        }
     }
+}
+
+/// Ends a transaction, on a new connection if the old one is lost: a server keeps the transaction of a client that has gone, and the locks on
+/// its documents, for a minute. A transaction that was committed stays so. If this fails, the next transaction of the session ends it.
+async fn abort(place: &mut Borrowed<'_>, command: &RawDocument) {
+    drop(timeout(ABORT_PATIENCE, place.command("admin", command)).await);
 }
 
 /// Whether the server certainly did not commit.

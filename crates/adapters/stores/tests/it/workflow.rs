@@ -1,5 +1,6 @@
 //! Tests the promises of the workflow engine's store.
 
+use std::pin::pin;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
@@ -10,9 +11,10 @@ use plimsoll_measure::clock;
 use plimsoll_stores::workflow::Mongo;
 use plimsoll_workflow::contract;
 use plimsoll_workflow::definition::Version;
-use plimsoll_workflow::instance::{Signal, Status};
+use plimsoll_workflow::instance::{DeadLetter, DeadReason, Signal, Status};
 use plimsoll_workflow::port::{
-    Commit, Committed, Find, Inserted, LeaseRequest, Record, Store, StoreError, partition_of,
+    Commit, Committed, Find, Inserted, LeaseRequest, Record, Redrive, SignalKey, Store, StoreError,
+    partition_of,
 };
 use tokio::runtime::{Builder, Runtime};
 use tokio::time::timeout;
@@ -132,6 +134,16 @@ fn a_store_in_transactions_keeps_every_promise() {
 }
 
 #[test]
+fn a_store_without_transactions_keeps_every_promise() {
+    let (server, next) = (shared(), AtomicU32::new(0));
+    let empty = || async {
+        let db = format!("workflow_plain_{}", next.fetch_add(1, Ordering::Relaxed));
+        Mongo::open(&uri(&server), &db, 2, PARTITIONS).await.unwrap().without_transactions()
+    };
+    runtime().block_on(async { contract::check(empty).await.unwrap() });
+}
+
+#[test]
 fn a_document_that_is_too_large_is_refused_and_a_batch_of_large_ones_is_not() {
     let server = shared();
     runtime().block_on(async {
@@ -178,6 +190,38 @@ fn a_store_works_again_after_the_server_was_killed_and_keeps_its_number_of_parti
     });
 }
 
+/// A signal, and its dead letter.
+fn letter(id: &str) -> (Signal, DeadLetter) {
+    let signal = Signal::named("r", id, "go", serde_json::Value::Null, 1);
+    (signal.clone(), DeadLetter { signal, reason: DeadReason::Ended, buried_ms: 9 })
+}
+
+fn redrive(id: &str) -> Redrive {
+    Redrive { key: SignalKey { instance: "r".into(), id: id.into() }, by: "ann".into(), at_ms: 11 }
+}
+
+#[test]
+fn a_letter_that_is_buried_again_during_its_redrive_is_not_lost() {
+    let server = shared();
+    runtime().block_on(async {
+        let store = Mongo::open(&uri(&server), "workflow_reburied", 4, PARTITIONS).await.unwrap();
+        for round in 0..40 {
+            let id = format!("s{round:02}");
+            let (signal, letter) = letter(&id);
+            store.bury(std::slice::from_ref(&letter)).await.unwrap();
+            let bury_again = async {
+                while !store.signals(None, 100).await.unwrap().contains(&signal) {}
+                store.bury(std::slice::from_ref(&letter)).await.unwrap();
+            };
+            let redrives = [redrive(&id)];
+            let (redriven, ()) = tokio::join!(store.redrive(&redrives), bury_again);
+            assert_eq!(redriven, Ok(1));
+            let letters = store.dead(None, 100).await.unwrap();
+            assert!(letters.contains(&letter), "round {round}: neither signal nor letter is left");
+        }
+    });
+}
+
 #[test]
 fn an_unusable_uri_is_refused() {
     runtime().block_on(async {
@@ -197,6 +241,30 @@ fn changes(version: u64) -> Vec<Commit> {
 
 fn lease(owner: &str, ttl_ms: u64) -> LeaseRequest {
     LeaseRequest { owner: owner.into(), ttl_ms, want: PARTITIONS.into(), release: Vec::new() }
+}
+
+#[test]
+fn a_connection_that_is_lost_in_a_transaction_leaves_no_lock() {
+    let server = shared();
+    let proxy = Proxy::start(server.address().to_string().parse().unwrap(), 1).unwrap();
+    let slow = format!("mongodb://{}/?directConnection=true", proxy.address());
+    runtime().block_on(async {
+        let store = Mongo::open(&slow, "workflow_cut", 1, PARTITIONS).await.unwrap();
+        store.start(&[at_version("a", 1), at_version("b", 1)]).await.unwrap();
+        let signals = ["a", "b"].map(|id| Signal::named(id, "1", "go", serde_json::Value::Null, 1));
+        store.publish(&signals).await.unwrap();
+        // The server changes the instances, and its answer never comes.
+        let cut = proxy.begin(Disturbance::HalfOpen { direction: Direction::ToClient }).unwrap();
+        let (first, second) = (changes(2), changes(2));
+        let mut commit = pin!(store.commit(&first));
+        timeout(Duration::from_secs(1), &mut commit).await.unwrap_err();
+        proxy.end(cut);
+        let lost = commit.await;
+        assert!(matches!(lost, Err(StoreError::Unavailable(_))), "{lost:?}");
+        let other = Mongo::open(&uri(&server), "workflow_cut", 2, PARTITIONS).await.unwrap();
+        let again = timeout(Duration::from_secs(2), other.commit(&second)).await.unwrap();
+        assert_eq!(again, Ok(vec![Committed::Won; 2]));
+    });
 }
 
 #[test]

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::Signal;
+use super::signal::{bytes_of, weight};
 
 /// An effect that is not done yet. Doing it twice has the result of doing it once.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -15,6 +16,18 @@ pub struct Effect {
     /// The work.
     #[serde(rename = "w")]
     pub work: Work,
+}
+
+impl Effect {
+    /// The weight in memory.
+    pub(crate) fn weight(&self) -> usize {
+        match &self.work {
+            Work::Signal(signal) => signal.weight(),
+            Work::Task(row) => weight(bytes_of(&row.payload)),
+            Work::Start(request) => weight(bytes_of(&request.input)),
+            Work::Bury(letter) => letter.signal.weight(),
+        }
+    }
 }
 
 /// The work of an effect.

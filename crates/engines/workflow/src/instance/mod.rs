@@ -24,6 +24,8 @@ use crate::definition::Version;
 pub const APPLIED_MAX: usize = 64;
 /// Signals that an instance keeps until it waits for them.
 pub const KEPT_MAX: usize = 64;
+/// The weight of these signals at most: 2 MiB of the 8 MiB of a state, so that no sender fills it.
+pub const KEPT_WEIGHT_MAX: usize = KEPT_MAX + 512;
 /// Levels of sub-workflows and continued instances that follow from one start at most.
 pub const DEPTH_MAX: u16 = 16;
 

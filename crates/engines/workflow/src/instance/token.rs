@@ -77,6 +77,9 @@ pub enum Wait {
         /// The person to whom the task is assigned.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         assignee: Option<String>,
+        /// The data that the person sees, as of the opening. `None`: none, or an earlier version opened the task.
+        #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "given")]
+        payload: Option<Value>,
     },
     /// The end of a sub-workflow.
     Child,

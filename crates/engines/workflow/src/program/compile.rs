@@ -49,7 +49,8 @@ impl Program {
         if !compiler.problems.is_empty() {
             return Err(compiler.problems);
         }
-        Ok(Self { version: definition.version(), nodes: compiler.nodes, undo })
+        let reads_clock = compiler.reads_clock;
+        Ok(Self { version: definition.version(), nodes: compiler.nodes, undo, reads_clock })
     }
 }
 
@@ -61,6 +62,8 @@ pub(super) struct Compiler {
     /// The compensations to compile after the steps, with their place, path and the node that they undo.
     pub(super) pending: Vec<(String, String, crate::definition::Undo, usize)>,
     names: HashSet<String>,
+    paths: HashSet<String>,
+    reads_clock: bool,
 }
 
 impl Compiler {
@@ -90,7 +93,10 @@ impl Compiler {
     /// Compiles a program of the jq language, if one is given.
     pub(super) fn expression(&mut self, place: &str, text: Option<&String>) -> Option<Expression> {
         match Expression::compile(text?) {
-            Ok(expression) => Some(expression),
+            Ok(expression) => {
+                self.reads_clock |= expression.reads_clock();
+                Some(expression)
+            }
             Err(error) => {
                 self.problem(place, error.to_string());
                 None
@@ -118,6 +124,13 @@ impl Compiler {
         self.name(place, name);
         if !self.names.insert(name.to_owned()) {
             self.problem(place, format!("a second step has the name `{name}`: choose another"));
+        }
+    }
+
+    /// Checks that only one step has a path: a name may look like the path of a step without a name.
+    pub(super) fn step_path(&mut self, place: &str, path: &str) {
+        if !self.paths.insert(path.to_owned()) {
+            self.problem(place, format!("a second step has the path `{path}`: choose another name"));
         }
     }
 }

@@ -3,7 +3,7 @@
 use super::compile::{Compiler, ms};
 use super::limits::{ATTEMPTS_MAX, BRANCHES_MAX, DEPTH_MAX};
 use super::{Call, Child, Kind, Target, Task, Timer, Wait};
-use crate::definition::{self, Http, Service, Step, Undo};
+use crate::definition::{self, Http, Join, Service, Step, Undo};
 
 /// The longest time of one attempt, if the definition gives none.
 const TIMEOUT_MS: u64 = 30_000;
@@ -18,10 +18,16 @@ impl Compiler {
         for (index, step) in steps.iter().enumerate() {
             let kind = step.kind();
             let place = format!("{place}[{index}].{kind}");
+            let path = step.path(path, index);
+            let problems = self.problems.len();
             if let Some(name) = step.name() {
                 self.step_name(&format!("{place}.name"), name);
             }
-            self.step(&place, &step.path(path, index), step, depth);
+            // Two steps with one name have one path, too: one problem is enough.
+            if self.problems.len() == problems {
+                self.step_path(&place, &path);
+            }
+            self.step(&place, &path, step, depth);
         }
     }
 
@@ -258,7 +264,11 @@ fn waits(step: &Step) -> bool {
         | Step::Wait(_)
         | Step::Timer(_)
         | Step::Workflow(_) => true,
-        Step::Fork(step) => step.branches.iter().any(|steps| steps.iter().any(waits)),
+        Step::Fork(step) => match step.join {
+            Join::All => step.branches.iter().any(|steps| steps.iter().any(waits)),
+            // The first branch that ends ends the fork.
+            Join::Any => step.branches.iter().all(|steps| steps.iter().any(waits)),
+        },
         Step::Branch(step) => {
             step.otherwise.iter().any(waits) && step.cases.iter().all(|case| case.steps.iter().any(waits))
         }

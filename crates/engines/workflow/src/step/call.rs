@@ -94,7 +94,7 @@ fn key(visit: &str, target: &Target, input: &Value) -> String {
     format!("{visit}/{hash}")
 }
 
-pub(super) fn call_at(program: &Program, at: usize) -> Option<&program::Call> {
+pub(crate) fn call_at(program: &Program, at: usize) -> Option<&program::Call> {
     match &program.node(at)?.kind {
         Kind::Call(call) => Some(call),
         _ => None,
@@ -135,6 +135,11 @@ impl Run<'_> {
             self.close(self.token(index).visit, How::Retried);
             self.open(index);
         } else {
+            // An attempt without an answer may have happened. A parked call keeps its token, which remembers it.
+            let may_have_happened = error.again == Again::Maybe || attempt > 1;
+            if may_have_happened && call.on_failure != OnFailure::Park {
+                self.state.undo.extend(call.compensate);
+            }
             self.exhausted(index, call.on_failure, call.result.as_ref(), words);
         }
     }
@@ -145,19 +150,40 @@ impl Run<'_> {
         match on {
             OnFailure::Fail | OnFailure::Continue if self.state.ending.is_some() => {
                 self.open(index);
+                self.park_call(index, words);
+            }
+            // The child has ended: a retry enters the node again, and starts another one.
+            OnFailure::Park if self.token(index).wait == Wait::Child => {
+                self.state.tokens[index].wait = Wait::Ready;
                 self.park(words);
             }
             OnFailure::Park => {
                 self.open(index);
-                self.park(words);
+                self.park_call(index, words);
             }
-            OnFailure::Fail => self.begin_ending(Ending::Failed, words),
+            OnFailure::Fail => {
+                // The caller has decided about the compensation of a failed call. It is not one that is dropped in flight.
+                if let Wait::Call { .. } = self.token(index).wait {
+                    self.state.tokens[index].wait = Wait::Ready;
+                }
+                self.begin_ending(Ending::Failed, words);
+            }
             OnFailure::Continue => {
                 self.state.error = Some(words);
                 self.set(result, Value::Null);
                 self.leave(index);
             }
         }
+    }
+}
+
+impl Run<'_> {
+    /// Parks the instance at a call whose attempts are used up. A retry begins the next attempt at once, and no other call.
+    fn park_call(&mut self, index: usize, words: String) {
+        if let Wait::Call { due_ms, .. } = &mut self.state.tokens[index].wait {
+            *due_ms = 0;
+        }
+        self.park(words);
     }
 }
 

@@ -1,14 +1,16 @@
 //! Ends an instance: compensation first, then the last effects.
 
+use super::call::call_at;
 use super::run::Run;
 use crate::instance::{
     Body, DeadLetter, DeadReason, Ended, Ending, How, Signal, Status, TaskStatus, Token, Wait, Work,
 };
 
 impl Run<'_> {
-    /// Drops all tokens and begins the compensation.
+    /// Drops all tokens and begins the compensation. It waits for the limits of dropped calls that it undoes, and so does not overtake them.
     pub fn begin_ending(&mut self, ending: Ending, words: String) {
         let tokens = std::mem::take(&mut self.state.tokens);
+        let over_ms = tokens.iter().filter_map(|token| self.over_ms(token)).max();
         tokens.iter().for_each(|token| self.clean_up(token));
         let id = self.next_visit();
         let at = self.program.undo;
@@ -17,6 +19,22 @@ impl Run<'_> {
         self.state.ending = Some(ending);
         self.state.error = Some(words);
         self.state.status = Status::Compensating;
+        if let Some(due_ms) = over_ms {
+            self.stay(0, Wait::Timer { due_ms });
+        }
+    }
+
+    /// The moment when a dropped call with a compensation is over, if an attempt may be in flight.
+    fn over_ms(&self, token: &Token) -> Option<u64> {
+        let Wait::Call { due_ms, .. } = token.wait else { return None };
+        let call = call_at(self.program, token.at).filter(|call| call.compensate.is_some())?;
+        let may_be_in_flight = self.may_have_begun(token) && due_ms <= self.now_ms;
+        may_be_in_flight.then(|| self.now_ms.saturating_add(call.timeout_ms))
+    }
+
+    /// Whether an attempt of a token's call may have begun.
+    fn may_have_begun(&self, token: &Token) -> bool {
+        matches!(token.wait, Wait::Call { attempt, .. } if attempt > 1 || token.visit <= self.visits_before)
     }
 
     /// Begins the next compensation, or ends.
@@ -72,6 +90,10 @@ impl Run<'_> {
             self.close(token.visit, How::Cancelled);
         }
         match &token.wait {
+            // It may have happened, or may happen yet.
+            Wait::Call { .. } if self.may_have_begun(token) => {
+                self.state.undo.extend(call_at(self.program, token.at).and_then(|call| call.compensate));
+            }
             Wait::Task { .. } => self.write_task(token, TaskStatus::Closed, None),
             Wait::Child => {
                 let now_ms = self.now_ms;

@@ -66,10 +66,16 @@ impl Run<'_> {
     }
 
     fn await_signal(&mut self, index: usize, wait: &crate::program::Wait) {
-        let named = |body: &Body| matches!(body, Body::Named { name, .. } if *name == wait.signal);
-        let kept = self.state.kept.iter().position(|signal| named(&signal.body));
         let due_ms = wait.timeout_ms.map(|timeout| self.now_ms.saturating_add(timeout));
         self.stay(index, Wait::Signal { due_ms });
+        self.take_kept(index);
+    }
+
+    /// Lets a waiting token take the first kept signal with its name.
+    pub fn take_kept(&mut self, index: usize) {
+        let Some(wait) = self.wait_at(self.token(index).at) else { return };
+        let named = |body: &Body| matches!(body, Body::Named { name, .. } if *name == wait.signal);
+        let kept = self.state.kept.iter().position(|signal| named(&signal.body));
         if let Some(Body::Named { body, .. }) =
             kept.and_then(|at| self.state.kept.remove(at)).map(|signal| signal.body)
         {

@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 use std::mem::discriminant;
 
-use crate::instance::State;
+use super::run::Run;
+use crate::instance::{State, TaskStatus, Wait};
 use crate::program::Program;
 
 /// The paths of the instance's nodes that the other version does not have, or has as another kind of step. The dry run of a migration:
@@ -18,12 +19,12 @@ pub fn missing(from: &Program, to: &Program, state: &State) -> Vec<String> {
     missing.map(|at| from.node(at).map_or_else(|| format!("node {at}"), |node| node.path.clone())).collect()
 }
 
-/// The state on the other version.
+/// The state on the other version. Kept signals reach the waits that the other version has for them, and the rows of open tasks follow it.
 ///
 /// # Errors
 ///
 /// The paths that the other version does not have.
-pub fn migrate(from: &Program, to: &Program, mut state: State) -> Result<State, Vec<String>> {
+pub fn migrate(from: &Program, to: &Program, mut state: State, now_ms: u64) -> Result<State, Vec<String>> {
     let missing = missing(from, to, &state);
     if !missing.is_empty() {
         return Err(missing);
@@ -36,7 +37,24 @@ pub fn migrate(from: &Program, to: &Program, mut state: State) -> Result<State, 
     state.undo.iter_mut().for_each(moved);
     state.history.rename(|at| counterpart(from, to, at));
     state.version = to.version.clone();
-    Ok(state)
+    state.changed_ms = now_ms;
+    let mut run = Run::new(to, state, now_ms);
+    run.settle_in();
+    run.advance();
+    Ok(run.state)
+}
+
+impl Run<'_> {
+    /// Lets waiting tokens do what their nodes of the new version do on entering.
+    fn settle_in(&mut self) {
+        for index in 0..self.state.tokens.len() {
+            match self.token(index).wait {
+                Wait::Signal { .. } => self.take_kept(index),
+                Wait::Task { .. } => self.write_task(&self.token(index).clone(), TaskStatus::Open, None),
+                _ => {}
+            }
+        }
+    }
 }
 
 /// The node of the other version with the same path and kind.

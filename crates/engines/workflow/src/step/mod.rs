@@ -12,6 +12,7 @@ mod timeout;
 
 use serde_json::Value;
 
+pub(crate) use call::call_at;
 pub use call::{Call, calls, calls_except, has_calls};
 pub use migrate::{migrate, missing};
 pub use start::{ID_BYTES_MAX, StartError, is_derived, is_id, is_internal, start};
@@ -29,10 +30,10 @@ pub enum Input {
     Called(Answer),
     /// A moment has passed: timers and timeouts fire.
     Due,
-    /// Effects up to a number are done.
+    /// Effects are done.
     Drained {
-        /// The number of the last one.
-        upto: u64,
+        /// Their numbers.
+        done: Vec<u64>,
     },
 }
 
@@ -95,7 +96,7 @@ pub fn step(program: &Program, state: State, input: Input, now_ms: u64) -> (Stat
         Input::Signal(signal) => run.signal(signal),
         Input::Called(answer) => run.called(answer),
         Input::Due => run.due(),
-        Input::Drained { upto } => run.drained(upto),
+        Input::Drained { done } => run.drained(&done),
     };
     if outcome == Outcome::Applied {
         run.advance();

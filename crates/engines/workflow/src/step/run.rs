@@ -10,21 +10,29 @@ use crate::step::{Ignored, Outcome};
 /// Nodes that one step enters at most. The rest follows in the next step, so that a long repetition is saved between.
 const MOVES_MAX: usize = 1000;
 
+/// The weight of effects in the outbox above which tokens stay: 2 MiB of the 8 MiB of a state. They move on when effects are done.
+const OUTBOX_WEIGHT_MAX: usize = 512;
+
 pub(super) struct Run<'a> {
     pub program: &'a Program,
     pub state: State,
     pub now_ms: u64,
+    /// The visits before this step. No call of a later one has begun.
+    pub visits_before: u64,
+    outbox_weight: usize,
 }
 
 impl<'a> Run<'a> {
     pub fn new(program: &'a Program, state: State, now_ms: u64) -> Self {
-        Self { program, state, now_ms }
+        let visits_before = state.visits;
+        let outbox_weight = state.outbox.iter().map(Effect::weight).sum();
+        Self { program, state, now_ms, visits_before, outbox_weight }
     }
 
     /// Moves tokens until each waits.
     pub fn advance(&mut self) {
         for _ in 0..MOVES_MAX {
-            if !self.state.status.is_active() {
+            if !self.state.status.is_active() || self.is_outbox_full() {
                 return;
             }
             let ready = self.state.tokens.iter().position(|token| token.wait == Wait::Ready);
@@ -33,6 +41,11 @@ impl<'a> Run<'a> {
                 self.park(words);
             }
         }
+    }
+
+    /// Whether effects must be done before tokens move on.
+    pub fn is_outbox_full(&self) -> bool {
+        self.outbox_weight >= OUTBOX_WEIGHT_MAX
     }
 
     /// Stops the instance until an operator acts.
@@ -136,16 +149,19 @@ impl<'a> Run<'a> {
         self.state.effects += 1;
         let number = self.state.effects;
         let work = work(&self.state, number);
-        self.state.outbox.push_back(Effect { number, work });
+        let effect = Effect { number, work };
+        self.outbox_weight += effect.weight();
+        self.state.outbox.push_back(effect);
     }
 
     pub fn token(&self, index: usize) -> &Token {
         &self.state.tokens[index]
     }
 
-    pub fn drained(&mut self, upto: u64) -> Outcome {
+    pub fn drained(&mut self, done: &[u64]) -> Outcome {
         let before = self.state.outbox.len();
-        self.state.outbox.retain(|effect| effect.number > upto);
+        self.state.outbox.retain(|effect| !done.contains(&effect.number));
+        self.outbox_weight = self.state.outbox.iter().map(Effect::weight).sum();
         if self.state.outbox.len() == before {
             Outcome::Ignored(Ignored::Duplicate)
         } else {

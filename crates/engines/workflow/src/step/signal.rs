@@ -2,10 +2,10 @@
 
 use super::run::Run;
 use super::{Ignored, Outcome};
-use crate::instance::{Body, DeadReason, Ended, Ending, KEPT_MAX, Signal, Status, Wait};
+use crate::instance::{Body, DeadReason, Ended, Ending, KEPT_MAX, KEPT_WEIGHT_MAX, Signal, Status, Wait};
 use crate::program::Kind;
 
-impl Run<'_> {
+impl<'a> Run<'a> {
     pub fn signal(&mut self, signal: Signal) -> Outcome {
         if self.state.applied.contains(&signal.id) {
             return Outcome::Ignored(Ignored::Duplicate);
@@ -49,14 +49,15 @@ impl Run<'_> {
             self.leave(index);
             return Outcome::Applied;
         }
-        if self.state.kept.len() >= KEPT_MAX {
+        let weight = self.state.kept.iter().chain([&signal]).map(Signal::weight).sum::<usize>();
+        if self.state.kept.len() >= KEPT_MAX || weight > KEPT_WEIGHT_MAX {
             return Outcome::Refused(DeadReason::Full);
         }
         self.state.kept.push_back(signal);
         Outcome::Applied
     }
 
-    fn wait_at(&self, at: usize) -> Option<&crate::program::Wait> {
+    pub fn wait_at(&self, at: usize) -> Option<&'a crate::program::Wait> {
         match &self.program.node(at)?.kind {
             Kind::Wait(wait) => Some(wait),
             _ => None,
@@ -79,11 +80,6 @@ impl Run<'_> {
         let ending = self.state.ending.is_some();
         self.state.status = if ending { Status::Compensating } else { Status::Running };
         self.state.error = None;
-        for token in &mut self.state.tokens {
-            if let Wait::Call { due_ms, .. } = &mut token.wait {
-                *due_ms = 0;
-            }
-        }
         Outcome::Applied
     }
 

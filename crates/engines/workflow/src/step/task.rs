@@ -9,10 +9,10 @@ use crate::program::{Kind, Task};
 
 impl<'a> Run<'a> {
     pub fn open_task(&mut self, index: usize, task: &Task) -> Result<(), String> {
-        // A failing payload must not open the task.
-        task.payload.as_ref().map(|payload| self.input(Some(payload))).transpose()?;
+        // A failing payload must not open the task. Other branches may change the data while it is open.
+        let payload = task.payload.as_ref().map(|payload| self.input(Some(payload))).transpose()?;
         let due_ms = task.timeout_ms.map(|timeout| self.now_ms.saturating_add(timeout));
-        self.stay(index, Wait::Task { due_ms, assignee: None });
+        self.stay(index, Wait::Task { due_ms, assignee: None, payload });
         self.write_task(&self.token(index).clone(), TaskStatus::Open, None);
         Ok(())
     }
@@ -20,8 +20,9 @@ impl<'a> Run<'a> {
     /// Writes the row of a token's task.
     pub fn write_task(&mut self, token: &Token, status: TaskStatus, refused: Option<String>) {
         let Some(task) = self.task_at(token.at) else { return };
-        let Wait::Task { due_ms, assignee } = token.wait.clone() else { return };
-        let payload = task.payload.as_ref().and_then(|payload| self.input(Some(payload)).ok());
+        let Wait::Task { due_ms, assignee, payload } = token.wait.clone() else { return };
+        let payload =
+            payload.or_else(|| task.payload.as_ref().and_then(|payload| self.input(Some(payload)).ok()));
         let changed_ms = self.now_ms;
         self.effect(|state, number| {
             Work::Task(TaskRow {
@@ -53,11 +54,11 @@ impl<'a> Run<'a> {
         let stale = Outcome::Refused(DeadReason::Stale);
         let Some(index) = self.index_of(visit) else { return stale };
         let Some(task) = self.task_at(self.token(index).at) else { return stale };
-        let Wait::Task { due_ms, assignee } = self.token(index).wait.clone() else { return stale };
+        let Wait::Task { due_ms, assignee, payload } = self.token(index).wait.clone() else { return stale };
         let decided = allowed(task, by, roles).and_then(|()| self.decide(task, by, assignee.as_deref(), act));
         match decided {
             Ok(Decided::Assigned(assignee)) => {
-                self.state.tokens[index].wait = Wait::Task { due_ms, assignee };
+                self.state.tokens[index].wait = Wait::Task { due_ms, assignee, payload };
                 self.write_task(&self.token(index).clone(), TaskStatus::Open, None);
             }
             Ok(Decided::Completed(payload)) => {

@@ -17,13 +17,25 @@ impl Run<'_> {
         while let Some(index) = self.first_due() {
             fired = true;
             if let Wait::Timer { .. } = self.token(index).wait {
-                self.leave(index);
+                self.pass(index);
             } else if !self.timed_out(index) {
                 break;
             }
         }
-        let ready = self.state.tokens.iter().any(|token| token.wait == Wait::Ready);
+        let ready = !self.is_outbox_full() && self.state.tokens.iter().any(|token| token.wait == Wait::Ready);
         if fired || ready { Outcome::Applied } else { Outcome::Ignored(Ignored::NotDue) }
+    }
+
+    /// Moves a token whose timer has fired.
+    fn pass(&mut self, index: usize) {
+        let at = self.token(index).at;
+        if at == self.program.undo {
+            // The compensation waited for dropped calls, and begins.
+            self.close(self.token(index).visit, How::Done);
+            self.go(index, at);
+        } else {
+            self.leave(index);
+        }
     }
 
     /// The token whose moment passed first.

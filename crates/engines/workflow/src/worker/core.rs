@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use super::job::{Finished, Happened, Hint, Job, Tag};
 use super::lease::Held;
+use super::left::Left;
 use super::registry::Registry;
 use super::settings::Settings;
 use super::slot::{Loaded, Slot, Stepped};
@@ -19,6 +20,8 @@ const UNREADABLE_MS: u64 = 5_000;
 const UNKNOWN_MS: u64 = 500;
 /// The largest step back of a clock that does not count as a jump.
 const CLOCK_BACK_MS: u64 = 1_000;
+/// The longest time before an instance whose change failed is tried again. The first one is `poll_min_ms`; it doubles.
+const PAUSE_MAX_MS: u64 = 5_000;
 /// Time after which a worker without work looks again at its clock.
 const WAKE_MAX_MS: u64 = 60_000;
 
@@ -43,12 +46,16 @@ pub struct Core {
     is_more: bool,
     /// Signals that the store removed since the scan under way began. The scan may still deliver them.
     gone: BTreeSet<SignalKey>,
+    /// Instances that left the memory. A scan under way or a late hint may deliver an older version, whose calls would be repeated.
+    left: Left,
     commits: usize,
     calls: usize,
     /// Instances whose calls wait, the first one first.
     queue: VecDeque<String>,
     /// Instances whose changes wait for a commit, the first one first.
     ready: VecDeque<String>,
+    /// Changes that postpone instances that this version cannot read.
+    deferred: BTreeMap<String, (Tag, Commit)>,
     remove: Vec<SignalKey>,
     bury: Vec<DeadLetter>,
     postpone: Vec<Postponed>,
@@ -93,10 +100,12 @@ impl Core {
             is_scanning: false,
             is_more: false,
             gone: BTreeSet::new(),
+            left: Left::default(),
             commits: 0,
             calls: 0,
             queue: VecDeque::new(),
             ready: VecDeque::new(),
+            deferred: BTreeMap::new(),
             remove: Vec::new(),
             bury: Vec::new(),
             postpone: Vec::new(),
@@ -144,8 +153,8 @@ impl Core {
             }
             Happened::Committed { results } => self.committed(results, now_ms),
             Happened::Settled { keys, result } => self.settled(keys, &result, now_ms),
-            Happened::Drained { upto, records, signals } => {
-                upto.into_iter().for_each(|(tag, upto)| self.drained(&tag, upto, now_ms));
+            Happened::Drained { done, records, signals } => {
+                done.into_iter().for_each(|(tag, done)| self.drained(&tag, done, now_ms));
                 self.announce(&records, &signals, now_ms);
                 records.into_iter().for_each(|record| self.hint(Hint::Started(record), now_ms));
                 signals.into_iter().for_each(|signal| self.hint(Hint::Published(signal), now_ms));
@@ -209,7 +218,8 @@ impl Core {
         match hint {
             Hint::Started(record) if self.owns(&record.id, now_ms) => {
                 let is_newer = |slot: &Slot| slot.loaded.is_some();
-                if !self.slots.get(&record.id).is_some_and(is_newer) {
+                let is_late = self.left.is_older(&record.id, record.version);
+                if !is_late && !self.slots.get(&record.id).is_some_and(is_newer) {
                     self.adopt(record, now_ms);
                 }
             }
@@ -326,7 +336,7 @@ impl Core {
 
     /// Takes a record of a scan; returns whether the worker did not know it.
     fn found(&mut self, record: Record, now_ms: u64) -> bool {
-        if !self.owns(&record.id, now_ms) {
+        if !self.owns(&record.id, now_ms) || self.left.is_older(&record.id, record.version) {
             return false;
         }
         match self.slots.get(&record.id) {
@@ -404,8 +414,17 @@ impl Core {
         let tag = Tag { instance: record.id.clone(), generation: self.generations };
         let due_ms = record.due_ms.map(|_| due_ms);
         let record = Record { version: record.version + 1, epoch, due_ms, note: Some(words), ..record };
-        self.commits += 1;
-        self.jobs.push(Job::Commit(vec![(tag, Commit { record, consumed: Vec::new() })]));
+        self.deferred.insert(record.id.clone(), (tag, Commit { record, consumed: Vec::new() }));
+    }
+
+    /// Begins the commits that postpone unreadable instances.
+    fn postpone_unreadable(&mut self) {
+        while self.commits < self.settings.commits_max && !self.deferred.is_empty() {
+            let next = std::iter::from_fn(|| self.deferred.pop_first().map(|(_, change)| change));
+            let commits = next.take(self.settings.batch).collect();
+            self.commits += 1;
+            self.jobs.push(Job::Commit(commits));
+        }
     }
 
     fn loaded(&mut self, tags: Vec<Tag>, result: Stored<Vec<Option<Record>>>, now_ms: u64) {
@@ -464,8 +483,12 @@ impl Core {
 
     /// Loads an instance whose change may have taken effect. The instance may have ended, so that a scan
     /// would not find it. A refused change leads to a quarantine.
+    ///
+    /// A store that refuses writes may answer reads: each further attempt waits, and no call begins before a change has won.
     fn uncertain(&mut self, tag: &Tag, error: StoreError, now_ms: u64) {
         let is_hopeless = self.tagged(tag).is_none_or(|slot| slot.is_quarantined());
+        let before_ms = self.tagged(tag).map_or(0, |slot| slot.pause_ms);
+        let pause_ms = before_ms.saturating_mul(2).clamp(self.settings.poll_min_ms, PAUSE_MAX_MS);
         self.lost(tag, now_ms.saturating_add(self.settings.poll_min_ms));
         if let StoreError::Refused(reason) = error {
             // The next scan brings an instance whose quarantine is refused, too.
@@ -473,14 +496,17 @@ impl Core {
                 return;
             }
             self.slot(&tag.instance).poison = Some(reason.to_string());
+        } else {
+            let slot = self.slot(&tag.instance);
+            (slot.pause_ms, slot.paused_until_ms) = (pause_ms, now_ms.saturating_add(pause_ms));
         }
-        self.slot(&tag.instance);
         self.missing.insert(tag.instance.clone());
     }
 
     fn won(&mut self, tag: &Tag, now_ms: u64) {
         let removes = self.removes;
         let Some(slot) = self.tagged(tag) else { return };
+        slot.pause_ms = 0;
         let consumed = slot.committing.take().unwrap_or_default();
         let refused = take(&mut slot.confirming);
         if removes == Removes::Store {
@@ -525,18 +551,22 @@ impl Core {
         }
     }
 
-    fn drained(&mut self, tag: &Tag, upto: Stored<u64>, now_ms: u64) {
+    fn drained(&mut self, tag: &Tag, done: Stored<Vec<u64>>, now_ms: u64) {
         let (soon_ms, later_ms) =
             (now_ms.saturating_add(self.settings.poll_min_ms), now_ms.saturating_add(UNREADABLE_MS));
         let Some(slot) = self.tagged(tag) else { return };
         slot.is_draining = false;
-        match upto {
-            Ok(upto) if upto > 0 => {
-                if slot.step(crate::step::Input::Drained { upto }, now_ms).is_err() {
+        slot.drain_new_after = u64::MAX;
+        match done {
+            Ok(done) => {
+                if slot.step(crate::step::Input::Drained { done }, now_ms).is_err() {
                     self.forget(tag);
+                } else if let Some(left) = slot.left_behind() {
+                    // The rest waits for a deployment.
+                    (slot.drain_at_ms, slot.drain_new_after) = (later_ms, left);
                 }
             }
-            Ok(_) | Err(StoreError::Unavailable(_)) => slot.drain_at_ms = soon_ms,
+            Err(StoreError::Unavailable(_)) => slot.drain_at_ms = soon_ms,
             Err(StoreError::Refused(words)) => {
                 slot.drain_at_ms = later_ms;
                 if !slot.is_quarantined() {
@@ -560,6 +590,7 @@ impl Core {
         }
         self.serve(now_ms);
         self.commit(&touched, now_ms);
+        self.postpone_unreadable();
         self.load(now_ms);
         self.drain(&touched, now_ms);
         self.settle();
@@ -603,6 +634,10 @@ impl Core {
 
     fn work(&mut self, id: &str, now_ms: u64) {
         let Some(slot) = self.slots.get_mut(id).filter(|slot| slot.loaded.is_some()) else { return };
+        if slot.is_paused(now_ms) {
+            let until_ms = slot.paused_until_ms;
+            return self.alarm(Some(until_ms), id, now_ms);
+        }
         self.looks += 1;
         let before = slot.waiting;
         let stepped = slot.work(&self.registry, now_ms);
@@ -637,6 +672,7 @@ impl Core {
     /// Lets the calls of an instance wait for their turn.
     fn queue_calls(&mut self, id: &str, now_ms: u64) {
         let Some(slot) = self.slots.get_mut(id) else { return };
+        slot.is_doubtful |= slot.must_prove(now_ms);
         if !slot.is_queued && slot.has_calls(now_ms) {
             slot.is_queued = true;
             self.queue.push_back(id.to_owned());
@@ -748,10 +784,10 @@ impl Core {
             let Some(slot) = self.slots.get_mut(id) else { continue };
             let Some(loaded) = &slot.loaded else { continue };
             let is_stored = !slot.is_dirty && slot.committing.is_none();
-            let is_pending =
-                !loaded.state.outbox.is_empty() && !slot.is_draining && slot.drain_at_ms <= now_ms;
+            let is_time = slot.drain_at_ms <= now_ms || loaded.state.effects > slot.drain_new_after;
+            let is_pending = !loaded.state.outbox.is_empty() && !slot.is_draining && is_time;
             if is_stored && is_pending {
-                slot.is_draining = true;
+                (slot.is_draining, slot.draining_upto) = (true, loaded.state.effects);
                 let tag = Tag { instance: id.clone(), generation: slot.generation };
                 batches.push((tag, loaded.state.outbox.iter().cloned().collect()));
             }
@@ -835,6 +871,8 @@ impl Core {
             let is_over = state.is_none_or(|state| state.status.is_ended() && state.outbox.is_empty());
             // A due instance comes with the next scan.
             if is_over || is_full {
+                let version = slot.loaded.as_ref().map_or(0, |loaded| loaded.version);
+                self.left.add(id, version, self.is_scanning);
                 self.take(id);
             }
         }
@@ -847,10 +885,10 @@ mod tests {
     use serde_json::Value;
 
     use super::*;
-    use crate::definition::Definition;
-    use crate::instance::StartRequest;
+    use crate::definition::{ContinueWith, Definition, Repeat, Set, Step, Task};
+    use crate::instance::{StartRequest, Status};
     use crate::memory::{Memory, Removal};
-    use crate::port::{Services, Store};
+    use crate::port::{Find, Inbox, Services, Store};
     use crate::step::{Call, CallError, start};
     use crate::worker::perform;
 
@@ -1070,6 +1108,139 @@ mod tests {
             lab.perform_all();
         }
         assert!(lab.now_ms <= end_ms + 3_000, "{}", lab.now_ms);
+    }
+
+    /// Answers commits with a failure, and does all other jobs; returns the number of loads and calls.
+    fn refuse_writes(lab: &mut Lab) -> (usize, usize) {
+        let (mut loads, mut calls) = (0, 0);
+        for _ in 0..1_000 {
+            if lab.jobs.is_empty() {
+                return (loads, calls);
+            }
+            match lab.jobs.remove(0) {
+                Job::Commit(commits) => {
+                    let results = commits.into_iter().map(|(tag, _)| (tag, Err(unavailable()))).collect();
+                    lab.tell(Happened::Committed { results });
+                }
+                job => {
+                    loads += usize::from(matches!(job, Job::Load(_)));
+                    calls += usize::from(matches!(job, Job::Call(_)));
+                    lab.perform(job);
+                }
+            }
+        }
+        panic!("the worker never pauses");
+    }
+
+    #[test]
+    fn a_store_that_refuses_writes_makes_the_worker_pause_and_repeats_no_call() {
+        let mut lab = Lab::new(Settings::new("one"), &Definition::new("a").service("f"));
+        let record = lab.start("i");
+        lab.tell(Happened::Hint(Hint::Started(record)));
+        assert_eq!(refuse_writes(&mut lab), (1, 1));
+        for pause_ms in [250, 500, 1_000] {
+            let before_ms = lab.now_ms;
+            while lab.now_ms < before_ms + pause_ms {
+                lab.now_ms = lab.core.wake_ms().max(lab.now_ms + 1);
+                lab.tell(Happened::Tick);
+                let (loads, calls) = refuse_writes(&mut lab);
+                assert!(loads <= 1 && calls == 0, "{loads} loads and {calls} calls at {}", lab.now_ms);
+            }
+        }
+        // The store works again.
+        while lab.ended == 0 {
+            lab.now_ms = lab.core.wake_ms().max(lab.now_ms + 1);
+            lab.tell(Happened::Tick);
+            lab.perform_all();
+        }
+        assert!(lab.now_ms < 20_000, "{}", lab.now_ms);
+    }
+
+    #[test]
+    fn a_call_whose_input_names_the_moment_has_one_key() {
+        let call = crate::definition::Service {
+            function: "f".into(),
+            input: Some("{at: $now}".into()),
+            ..crate::definition::Service::default()
+        };
+        let mut definition = Definition::new("a").wait("go");
+        definition.steps.push(Step::Service(call));
+        let mut lab = Lab::new(Settings::new("one"), &definition);
+        let record = lab.start("i");
+        lab.tell(Happened::Hint(Hint::Started(record)));
+        lab.settle();
+        lab.tell(lab.publish("i", "s"));
+        // Nothing is stored yet.
+        assert_eq!(lab.callers(), Vec::<&str>::new());
+        let Job::Commit(commits) = lab.take(|job| matches!(job, Job::Commit(_))) else { panic!() };
+        let results = commits.into_iter().map(|(tag, _)| (tag, Err(unavailable()))).collect();
+        lab.tell(Happened::Committed { results });
+        while lab.callers().is_empty() {
+            lab.now_ms = lab.core.wake_ms().max(lab.now_ms + 1);
+            lab.tell(Happened::Tick);
+            lab.settle();
+        }
+        assert_eq!(lab.callers(), ["i"]);
+    }
+
+    #[test]
+    fn instances_of_an_unknown_definition_are_postponed_in_batches() {
+        let settings = Settings { batch: 100, ..Settings::new("one") };
+        let mut lab = Lab::new(settings, &Definition::new("a").timer_after_ms(1));
+        let unknown = crate::definition::Version { name: "b".into(), hash: "h".into() };
+        for number in 0..1_000 {
+            let record = lab.start(&format!("i{number}"));
+            let record = Record { definition: unknown.clone(), ..record };
+            lab.tell(Happened::Hint(Hint::Started(record)));
+        }
+        let mut commits = 0;
+        while !lab.jobs.is_empty() {
+            let job = lab.jobs.remove(0);
+            commits += usize::from(matches!(job, Job::Commit(_)));
+            lab.perform(job);
+        }
+        assert!(commits <= 20, "{commits} commits");
+    }
+
+    #[test]
+    fn a_start_that_is_impossible_holds_up_no_other_effect() {
+        let next = ContinueWith { definition: "nowhere".into(), ..ContinueWith::default() };
+        let steps = vec![Step::ContinueWith(next), Step::Task(Task::default())];
+        let mut lab = Lab::new(Settings::new("one"), &Definition { steps, ..Definition::new("a") });
+        let record = lab.start("i");
+        lab.tell(Happened::Hint(Hint::Started(record)));
+        lab.perform_all();
+        let inbox = Inbox { limit: 10, ..Inbox::default() };
+        assert_eq!(lab.store.tasks(&inbox).now_or_never().unwrap().unwrap().len(), 1);
+        let told = crate::explain::of(&lab.store, None, "i").now_or_never().unwrap().unwrap().unwrap();
+        assert_eq!(told.reasons[0].missing.as_deref(), Some("nowhere"));
+        lab.store
+            .deploy(&[Definition::new("nowhere").wait("go")], lab.now_ms)
+            .now_or_never()
+            .unwrap()
+            .unwrap();
+        lab.now_ms += UNREADABLE_MS;
+        lab.tell(Happened::Tick);
+        lab.perform_all();
+        let started = Find { definition: Some("nowhere".into()), limit: 10, ..Find::default() };
+        assert_eq!(lab.store.find(&started).now_or_never().unwrap().unwrap().len(), 1);
+    }
+
+    #[test]
+    fn a_long_repetition_does_its_effects_before_they_fill_its_state() {
+        let next = Step::ContinueWith(ContinueWith { definition: "b".into(), ..ContinueWith::default() });
+        let data = Step::Set(Set { value: "{x: (\"x\" * 20000)}".into(), ..Set::default() });
+        let many = Step::Repeat(Repeat { max: Some(600), steps: vec![next], ..Repeat::default() });
+        let definition = Definition { steps: vec![data, many], ..Definition::new("a") };
+        let mut lab = Lab::new(Settings::new("one"), &definition);
+        lab.registry.add(&Definition::new("b").wait("go")).unwrap();
+        let record = lab.start("i");
+        lab.tell(Happened::Hint(Hint::Started(record)));
+        lab.perform_all();
+        let stored = lab.store.load(&["i".to_owned()]).now_or_never().unwrap().unwrap();
+        assert_eq!(stored[0].as_ref().unwrap().status, Status::Done);
+        let started = Find { definition: Some("b".into()), limit: 1_000, ..Find::default() };
+        assert_eq!(lab.store.find(&started).now_or_never().unwrap().unwrap().len(), 600);
     }
 
     #[test]

@@ -118,8 +118,8 @@ pub enum Happened {
     },
     /// Effects were done.
     Drained {
-        /// The instances and their last done effects. 0: none was possible.
-        upto: Vec<(Tag, Stored<u64>)>,
+        /// The instances and the numbers of their done effects.
+        done: Vec<(Tag, Stored<Vec<u64>>)>,
         /// Started instances.
         records: Vec<Record>,
         /// Sent signals.

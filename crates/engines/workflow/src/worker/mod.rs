@@ -9,6 +9,7 @@ mod drive;
 
 mod job;
 mod lease;
+mod left;
 mod mailbox;
 mod perform;
 mod registry;

@@ -76,7 +76,7 @@ struct Effects {
     letters: Vec<crate::instance::DeadLetter>,
 }
 
-/// Does the effects of each instance up to the first one that is impossible now. The store may refuse those of one instance.
+/// Does the effects of each instance, apart from starts that are impossible now. The store may refuse those of one instance.
 async fn drain<S: Store>(
     store: &S,
     registry: &Registry,
@@ -85,23 +85,23 @@ async fn drain<S: Store>(
 ) -> Happened {
     let (tags, batches): (Vec<_>, Vec<_>) = batches.into_iter().unzip();
     if let Err(error) = know(store, registry, &batches, now_ms).await {
-        let upto = tags.into_iter().map(|tag| (tag, Err(error.clone()))).collect();
-        return Happened::Drained { upto, records: Vec::new(), signals: Vec::new() };
+        let done = tags.into_iter().map(|tag| (tag, Err(error.clone()))).collect();
+        return Happened::Drained { done, records: Vec::new(), signals: Vec::new() };
     }
-    let done = &Mutex::new(Effects::default());
+    let written = &Mutex::new(Effects::default());
     let work = |batches: Arc<[Vec<Effect>]>| async move {
         let mut effects = Effects::default();
         let add = |batch: &Vec<Effect>| effects.add_all(batch, registry, store.partitions(), now_ms);
-        let upto = batches.iter().map(add).collect();
+        let done = batches.iter().map(add).collect();
         effects.write(store).await?;
-        let mut done = done.lock().unwrap_or_else(PoisonError::into_inner);
-        done.records.append(&mut effects.records);
-        done.signals.append(&mut effects.signals);
-        Ok(upto)
+        let mut written = written.lock().unwrap_or_else(PoisonError::into_inner);
+        written.records.append(&mut effects.records);
+        written.signals.append(&mut effects.signals);
+        Ok(done)
     };
-    let upto = tags.into_iter().zip(each(batches.into(), work).await).collect();
-    let mut done = done.lock().unwrap_or_else(PoisonError::into_inner);
-    Happened::Drained { upto, records: take(&mut done.records), signals: take(&mut done.signals) }
+    let done = tags.into_iter().zip(each(batches.into(), work).await).collect();
+    let mut written = written.lock().unwrap_or_else(PoisonError::into_inner);
+    Happened::Drained { done, records: take(&mut written.records), signals: take(&mut written.signals) }
 }
 
 /// Learns the definitions that effects start, wherever they were deployed.
@@ -122,16 +122,12 @@ async fn know<S: Store>(store: &S, registry: &Registry, batches: &[Vec<Effect>],
 }
 
 impl Effects {
-    /// Adds effects up to the first one that is impossible now; returns the number of the last one.
-    fn add_all(&mut self, effects: &[Effect], registry: &Registry, partitions: u16, now_ms: u64) -> u64 {
-        let mut last = 0;
-        for effect in effects {
-            if !self.add(effect.work.clone(), registry, partitions, now_ms) {
-                break;
-            }
-            last = effect.number;
-        }
-        last
+    /// Adds the effects that are possible now; returns their numbers. Only the start of an independent instance may be impossible, and no other
+    /// effect depends on it.
+    fn add_all(&mut self, effects: &[Effect], registry: &Registry, partitions: u16, now_ms: u64) -> Vec<u64> {
+        let possible =
+            effects.iter().filter(|effect| self.add(effect.work.clone(), registry, partitions, now_ms));
+        possible.map(|effect| effect.number).collect()
     }
 
     /// Adds an effect; returns whether it is possible now.

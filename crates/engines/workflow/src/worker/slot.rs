@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::registry::Registry;
 use crate::instance::{APPLIED_MAX, Body, DeadReason, Signal, State, Status};
 use crate::program::Program;
-use crate::step::{Answer, Call, Ignored, Input, Outcome, calls_except, has_calls, migrate, step};
+use crate::step::{Answer, Call, Ignored, Input, Outcome, call_at, calls_except, has_calls, migrate, step};
 
 /// An instance in memory.
 pub(super) struct Slot {
@@ -38,6 +38,10 @@ pub(super) struct Slot {
     pub is_doubtful: bool,
     /// The refused signals that the commit in flight confirms.
     pub confirming: Vec<(Signal, DeadReason)>,
+    /// The time between the last failed change and its repetition. 0: the last change has won.
+    pub pause_ms: u64,
+    /// Nothing happens to the instance before this moment.
+    pub paused_until_ms: u64,
     /// Whether the state has changes that are not stored.
     pub is_dirty: bool,
     /// Whether a call's result is among the changes: it must be stored before the next call.
@@ -45,8 +49,12 @@ pub(super) struct Slot {
     /// Until this moment a commit waits for a call that began with the change.
     pub hold_until_ms: Option<u64>,
     pub is_draining: bool,
+    /// The number of the last effect of the draining in flight.
+    pub draining_upto: u64,
     /// No effect is tried again before this moment.
     pub drain_at_ms: u64,
+    /// Effects with a greater number are new: they do not wait for that moment.
+    pub drain_new_after: u64,
     /// The idempotency keys of calls in flight, by visit and attempt.
     pub calls: BTreeMap<(u64, u32), String>,
     /// Whether calls wait in the worker's queue.
@@ -99,11 +107,15 @@ impl Slot {
             refused: Vec::new(),
             is_doubtful: false,
             confirming: Vec::new(),
+            pause_ms: 0,
+            paused_until_ms: 0,
             is_dirty: false,
             has_result: false,
             hold_until_ms: None,
             is_draining: false,
+            draining_upto: 0,
             drain_at_ms: 0,
+            drain_new_after: u64::MAX,
             calls: BTreeMap::new(),
             is_queued: false,
             is_listed: false,
@@ -230,9 +242,10 @@ impl Slot {
         if loaded.state.status.is_ended() || loaded.state.version.name != to.version.name {
             return refused;
         }
-        let Ok(mut state) = migrate(&loaded.program, &to, loaded.state.clone()) else { return refused };
+        let Ok(mut state) = migrate(&loaded.program, &to, loaded.state.clone(), now_ms) else {
+            return refused;
+        };
         state.remember(signal.id.clone());
-        state.changed_ms = now_ms;
         (loaded.state, loaded.program) = (state, to);
         self.is_dirty = true;
         Outcome::Applied
@@ -268,7 +281,37 @@ impl Slot {
 
     /// The state, if its calls may begin.
     fn settled(&self) -> Option<&Loaded> {
-        self.loaded.as_ref().filter(|_| !self.has_result && self.committing.is_none())
+        let must_store = self.is_dirty && self.stores_before_calls();
+        let may_begin = !self.has_result && self.committing.is_none() && self.pause_ms == 0 && !must_store;
+        self.loaded.as_ref().filter(|_| may_begin)
+    }
+
+    /// Whether changes must be stored before the calls that they lead to. If the change is lost, the repeated step may lead to another call, whose
+    /// key differs: after a reading of the clock. And nothing would undo a call with a compensation.
+    fn stores_before_calls(&self) -> bool {
+        self.loaded.as_ref().is_some_and(|Loaded { program, state, .. }| {
+            let is_undone = |at| call_at(program, at).is_some_and(|call| call.compensate.is_some());
+            program.reads_clock || state.tokens.iter().any(|token| is_undone(token.at))
+        })
+    }
+
+    /// The number of the last effect that a draining has seen, if it left effects behind.
+    pub fn left_behind(&self) -> Option<u64> {
+        let state = &self.loaded.as_ref()?.state;
+        state.outbox.iter().any(|effect| effect.number <= self.draining_upto).then_some(self.draining_upto)
+    }
+
+    /// Whether the instance waits after a failed change. A pause that is longer than its length ends: the clock was set back.
+    pub fn is_paused(&self, now_ms: u64) -> bool {
+        let left_ms = self.paused_until_ms.saturating_sub(now_ms);
+        (1..=self.pause_ms).contains(&left_ms)
+    }
+
+    /// Whether a change must win before the instance's calls begin.
+    pub fn must_prove(&self, now_ms: u64) -> bool {
+        let is_known = |visit, attempt| self.is_known(visit, attempt);
+        let loaded = self.loaded.as_ref().filter(|_| self.pause_ms > 0 && self.committing.is_none());
+        loaded.is_some_and(|loaded| has_calls(&loaded.state, now_ms, is_known))
     }
 
     fn is_known(&self, visit: u64, attempt: u32) -> bool {

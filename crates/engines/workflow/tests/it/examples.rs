@@ -2,11 +2,13 @@
 
 use plimsoll_workflow::file::read;
 use plimsoll_workflow::instance::{
-    Act, Body, DeadReason, Ended, History, How, Signal, StartRequest, State, Status, TaskStatus, Wait, Work,
+    Act, Body, DeadReason, Ended, History, How, Signal, State, Status, TaskStatus, Wait, Work,
 };
 use plimsoll_workflow::program::Program;
-use plimsoll_workflow::step::{Again, Answer, CallError, Ignored, Input, Outcome, calls, start, step};
+use plimsoll_workflow::step::{Again, Ignored, Input, Outcome, calls};
 use serde_json::{Value, json};
+
+use crate::life::Life;
 
 /// The text of an example.
 pub fn text(name: &str) -> &'static str {
@@ -35,83 +37,6 @@ pub const ALL: [&str; 8] = [
     "external-resume",
 ];
 
-/// An instance on its own.
-struct Life {
-    program: Program,
-    state: State,
-    now_ms: u64,
-    sent: usize,
-}
-
-impl Life {
-    fn begin(program: Program, input: Value) -> Self {
-        let request = StartRequest {
-            id: "i".into(),
-            definition: String::new(),
-            key: None,
-            parent: None,
-            depth: 0,
-            input,
-        };
-        let state = start(&program, request, 1000).unwrap();
-        Self { program, state, now_ms: 1000, sent: 0 }
-    }
-
-    fn example(name: &str, input: Value) -> Self {
-        Self::begin(read(text(name)).unwrap().1, input)
-    }
-
-    fn step(&mut self, input: Input) -> Outcome {
-        // Every state survives its encoding.
-        let state = State::decode(&self.state.encode().unwrap()).unwrap();
-        assert_eq!(state, self.state);
-        let (state, outcome) = step(&self.program, state, input, self.now_ms);
-        self.state = state;
-        outcome
-    }
-
-    fn send(&mut self, body: Body) -> Outcome {
-        self.sent += 1;
-        self.step(Input::Signal(Signal::new("i", format!("s{}", self.sent), body, self.now_ms)))
-    }
-
-    fn named(&mut self, name: &str, body: Value) -> Outcome {
-        self.send(Body::Named { name: name.into(), body })
-    }
-
-    fn act(&mut self, by: &str, act: Act) -> Outcome {
-        let visit = self.visit_of("task");
-        self.send(Body::Act { visit, by: by.into(), roles: vec!["underwriter".into()], act })
-    }
-
-    fn visit_of(&self, kind: &str) -> u64 {
-        self.state.tokens.iter().find(|token| token.wait.kind() == kind).unwrap().visit
-    }
-
-    /// Answers the only pending call.
-    fn answer(&mut self, function: &str, result: Result<Value, Again>) {
-        let pending = calls(&self.program, &self.state, self.now_ms);
-        let call = pending.iter().find(|call| call.target.to_string() == function);
-        let call = call.unwrap_or_else(|| panic!("no call of {function} in {pending:?}")).clone();
-        let result = result.map_err(|again| CallError { message: "broken".into(), again });
-        let answer = Answer { visit: call.visit, attempt: call.attempt, result };
-        assert_eq!(self.step(Input::Called(answer.clone())), Outcome::Applied);
-        assert_eq!(self.step(Input::Called(answer)), Outcome::Ignored(Ignored::Stale));
-    }
-
-    fn status_and(&self, field: &str) -> (Status, Value) {
-        (self.state.status, self.state.data[field].clone())
-    }
-
-    fn rows(&self) -> Vec<(TaskStatus, Option<String>, Option<String>)> {
-        let rows = self.state.outbox.iter().filter_map(|effect| match &effect.work {
-            Work::Task(row) => Some((row.status, row.assignee.clone(), row.refused.clone())),
-            _ => None,
-        });
-        rows.collect()
-    }
-}
-
 #[test]
 fn every_example_compiles() {
     for name in ALL {
@@ -121,7 +46,7 @@ fn every_example_compiles() {
 
 #[test]
 fn a_signal_moves_the_instance_on_and_a_repeated_one_changes_nothing() {
-    let mut life = Life::example("signal-round-trip", Value::Null);
+    let mut life = Life::read(text("signal-round-trip"), Value::Null);
     life.answer("noop", Ok(Value::Null));
     let signal = Signal::named("i", "once", "go", Value::Null, 1);
     assert_eq!(life.step(Input::Signal(signal.clone())), Outcome::Applied);
@@ -134,12 +59,12 @@ fn a_signal_moves_the_instance_on_and_a_repeated_one_changes_nothing() {
 
 #[test]
 fn a_signal_that_comes_before_its_wait_is_kept() {
-    let mut life = Life::example("signal-round-trip", Value::Null);
+    let mut life = Life::read(text("signal-round-trip"), Value::Null);
     assert_eq!(life.named("go", json!(1)), Outcome::Applied);
     life.answer("noop", Ok(Value::Null));
     life.answer("noop", Ok(Value::Null));
     assert_eq!(life.state.status, Status::Done);
-    let mut life = Life::example("signal-round-trip", Value::Null);
+    let mut life = Life::read(text("signal-round-trip"), Value::Null);
     assert_eq!(life.named("other", json!(1)), Outcome::Applied);
     assert_eq!(life.send(Body::Cancel { reason: "enough".into() }), Outcome::Applied);
     assert_eq!(life.state.status, Status::Cancelled);
@@ -148,7 +73,7 @@ fn a_signal_that_comes_before_its_wait_is_kept() {
 
 #[test]
 fn a_quotation_is_reviewed_confirmed_and_converted() {
-    let mut life = Life::example("quotation-confirm", json!({"customer": "c"}));
+    let mut life = Life::read(text("quotation-confirm"), json!({"customer": "c"}));
     life.answer("quote.price", Ok(json!(10)));
     assert_eq!(life.act("ann", Act::Assign { to: "ann".into() }), Outcome::Applied);
     assert_eq!(life.act("bob", Act::Complete { payload: json!({"approved": true}) }), Outcome::Applied);
@@ -176,7 +101,8 @@ fn a_quotation_is_reviewed_confirmed_and_converted() {
 
 #[test]
 fn a_failed_sub_workflow_is_compensated_in_reverse() {
-    let mut life = Life::example("quotation-confirm", json!({"customer": "c", "review": {"approved": true}}));
+    let mut life =
+        Life::read(text("quotation-confirm"), json!({"customer": "c", "review": {"approved": true}}));
     life.answer("quote.price", Ok(json!(10)));
     life.answer("capacity.reserve", Ok(json!("r")));
     life.named("confirmed", Value::Null);
@@ -194,7 +120,7 @@ fn a_failed_sub_workflow_is_compensated_in_reverse() {
 
 #[test]
 fn a_failed_compensation_parks_until_an_operator_retries() {
-    let mut life = Life::example("quotation-confirm", json!({"review": {"approved": true}}));
+    let mut life = Life::read(text("quotation-confirm"), json!({"review": {"approved": true}}));
     life.answer("quote.price", Ok(json!(10)));
     life.answer("capacity.reserve", Ok(json!("r")));
     life.send(Body::Cancel { reason: "enough".into() });
@@ -208,7 +134,7 @@ fn a_failed_compensation_parks_until_an_operator_retries() {
 
 #[test]
 fn a_call_is_retried_with_the_same_key_after_a_growing_time() {
-    let mut life = Life::example("three-steps", Value::Null);
+    let mut life = Life::read(text("three-steps"), Value::Null);
     let (mut keys, mut waits) = (Vec::new(), Vec::new());
     for _ in 0..4 {
         keys.push(calls(&life.program, &life.state, life.now_ms)[0].key.clone());
@@ -229,7 +155,7 @@ fn a_call_is_retried_with_the_same_key_after_a_growing_time() {
 
 #[test]
 fn the_first_branch_of_a_fork_cancels_the_others() {
-    let mut life = Life::example("quote-cancel", Value::Null);
+    let mut life = Life::read(text("quote-cancel"), Value::Null);
     life.answer("application.find", Ok(json!({"id": 2})));
     let pending = calls(&life.program, &life.state, life.now_ms);
     assert_eq!(pending.len(), 1);
@@ -240,7 +166,7 @@ fn the_first_branch_of_a_fork_cancels_the_others() {
 
 #[test]
 fn all_branches_of_a_fork_end_and_an_independent_instance_starts() {
-    let mut life = Life::example("convert-to-policy", json!({"customer": "c"}));
+    let mut life = Life::read(text("convert-to-policy"), json!({"customer": "c"}));
     life.answer("http://crm.invalid/policies", Err(Again::Never));
     assert_eq!(life.state.status, Status::Running);
     life.answer("policy.number", Ok(json!(7)));
@@ -251,7 +177,7 @@ fn all_branches_of_a_fork_end_and_an_independent_instance_starts() {
 
 #[test]
 fn a_timer_and_a_timeout_fire_at_their_moment() {
-    let mut life = Life::example("timer", Value::Null);
+    let mut life = Life::read(text("timer"), Value::Null);
     assert_eq!(life.state.due_ms(), Some(2000));
     life.now_ms = 1999;
     assert_eq!(life.step(Input::Due), Outcome::Ignored(Ignored::NotDue));
@@ -259,7 +185,7 @@ fn a_timer_and_a_timeout_fire_at_their_moment() {
     assert_eq!(life.step(Input::Due), Outcome::Applied);
     assert_eq!(life.state.status, Status::Done);
 
-    let mut life = Life::example("external-resume", Value::Null);
+    let mut life = Life::read(text("external-resume"), Value::Null);
     life.answer("outside.ask", Ok(Value::Null));
     life.now_ms += 3_600_000;
     assert_eq!(life.step(Input::Due), Outcome::Applied);
@@ -291,7 +217,7 @@ fn an_expression_that_fails_parks_the_instance_with_the_reason() {
 
 #[test]
 fn a_quarantined_instance_refuses_signals_until_an_operator_frees_it() {
-    let mut life = Life::example("three-steps", Value::Null);
+    let mut life = Life::read(text("three-steps"), Value::Null);
     life.state.status = Status::Quarantined;
     assert_eq!(calls(&life.program, &life.state, u64::MAX), []);
     assert_eq!(life.named("go", Value::Null), Outcome::Refused(DeadReason::Quarantined));
@@ -302,7 +228,7 @@ fn a_quarantined_instance_refuses_signals_until_an_operator_frees_it() {
 
 #[test]
 fn a_signal_to_an_ended_instance_is_refused_with_a_reason() {
-    let mut life = Life::example("timer", Value::Null);
+    let mut life = Life::read(text("timer"), Value::Null);
     life.now_ms = 2000;
     life.step(Input::Due);
     let outcome = life.named("go", Value::Null);
@@ -314,7 +240,7 @@ fn a_signal_to_an_ended_instance_is_refused_with_a_reason() {
 fn an_instance_migrates_if_the_other_version_has_its_steps() {
     use plimsoll_workflow::step::{migrate, missing};
     let from = read(text("signal-round-trip")).unwrap().1;
-    let mut life = Life::example("signal-round-trip", Value::Null);
+    let mut life = Life::read(text("signal-round-trip"), Value::Null);
     life.answer("noop", Ok(Value::Null));
     let (_, longer) = read(
         "name: signal-round-trip\nsteps:\n- timer: {after: 1s}\n- wait: {name: go, signal: go}\n- set: {value: '{new: true}'}\n",
@@ -322,8 +248,8 @@ fn an_instance_migrates_if_the_other_version_has_its_steps() {
     .unwrap();
     let (_, other) = read("name: signal-round-trip\nsteps:\n- timer: {name: go, after: 1s}\n").unwrap();
     assert_eq!(missing(&from, &other, &life.state), ["go"]);
-    assert_eq!(migrate(&from, &other, life.state.clone()), Err(vec!["go".to_owned()]));
-    life.state = migrate(&from, &longer, life.state).unwrap();
+    assert_eq!(migrate(&from, &other, life.state.clone(), life.now_ms), Err(vec!["go".to_owned()]));
+    life.state = migrate(&from, &longer, life.state, life.now_ms).unwrap();
     life.program = longer;
     assert!(matches!(life.state.tokens[0].wait, Wait::Signal { .. }));
     life.named("go", Value::Null);
@@ -352,7 +278,7 @@ fn check_history(life: &Life, wanted: &[(&str, Option<u64>, How)]) {
 
 #[test]
 fn the_history_names_each_visit_with_its_length_and_its_end() {
-    let mut life = Life::example("external-resume", Value::Null);
+    let mut life = Life::read(text("external-resume"), Value::Null);
     life.now_ms += 5;
     life.answer("outside.ask", Err(Again::Maybe));
     check_history(&life, &[("ask", Some(5), How::Retried), ("ask", None, How::Open)]);
@@ -364,7 +290,7 @@ fn the_history_names_each_visit_with_its_length_and_its_end() {
     let ask = ("ask", Some(waited_ms), How::Done);
     check_history(&life, &[("ask", Some(5), How::Retried), ask, ("answer", Some(3_600_000), How::TimedOut)]);
 
-    let mut life = Life::example("quote-cancel", Value::Null);
+    let mut life = Life::read(text("quote-cancel"), Value::Null);
     life.answer("application.find", Err(Again::Never));
     check_history(
         &life,
@@ -375,7 +301,7 @@ fn the_history_names_each_visit_with_its_length_and_its_end() {
         ],
     );
 
-    let mut life = Life::example("convert-to-policy", json!({"customer": "c"}));
+    let mut life = Life::read(text("convert-to-policy"), json!({"customer": "c"}));
     life.answer("http://crm.invalid/policies", Ok(Value::Null));
     life.answer("policy.number", Ok(json!(7)));
     let done = |path| (path, Some(0), How::Done);
@@ -387,7 +313,7 @@ fn the_history_names_each_visit_with_its_length_and_its_end() {
 
 #[test]
 fn a_state_of_an_earlier_version_is_read_and_goes_on() {
-    let mut life = Life::example("signal-round-trip", Value::Null);
+    let mut life = Life::read(text("signal-round-trip"), Value::Null);
     life.answer("noop", Ok(Value::Null));
     life.state.history = History::default();
     let bytes = life.state.encode().unwrap();
@@ -399,7 +325,7 @@ fn a_state_of_an_earlier_version_is_read_and_goes_on() {
 
 #[test]
 fn the_history_of_a_round_trip_takes_less_than_50_bytes() {
-    let mut life = Life::example("signal-round-trip", Value::Null);
+    let mut life = Life::read(text("signal-round-trip"), Value::Null);
     for ms in [3, 40, 3] {
         life.now_ms += ms;
         if ms == 40 {
@@ -417,11 +343,11 @@ fn the_history_of_a_round_trip_takes_less_than_50_bytes() {
 
 #[test]
 fn a_migration_renames_the_nodes_of_the_history() {
-    let mut life = Life::example("signal-round-trip", Value::Null);
+    let mut life = Life::read(text("signal-round-trip"), Value::Null);
     life.answer("noop", Ok(Value::Null));
     let text = "name: signal-round-trip\nsteps:\n- timer: {after: 1s}\n- wait: {name: go, signal: go}\n";
     let (_, other) = read(text).unwrap();
-    life.state = plimsoll_workflow::step::migrate(&life.program, &other, life.state).unwrap();
+    life.state = plimsoll_workflow::step::migrate(&life.program, &other, life.state, life.now_ms).unwrap();
     let nodes: Vec<_> = life.state.history.visits.iter().map(|visit| visit.node).collect();
     assert_eq!(nodes, [None, Some(1)]);
 }

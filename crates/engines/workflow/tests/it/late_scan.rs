@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use futures_util::FutureExt;
 use plimsoll_workflow::file::read;
@@ -18,10 +19,13 @@ const SIGNALS: u64 = 70;
 const COUNTER: &str =
     "name: counter\nsteps:\n- repeat:\n    steps:\n    - wait: {signal: go}\n    - set: {value: '.n += 1'}\n";
 
-struct Nothing;
+/// Counts calls.
+#[derive(Default)]
+struct Counting(AtomicUsize);
 
-impl Services for Nothing {
+impl Services for Counting {
     async fn call(&self, _: &Call) -> Result<Value, CallError> {
+        self.0.fetch_add(1, Ordering::Relaxed);
         Ok(Value::Null)
     }
 }
@@ -30,6 +34,7 @@ struct Lab {
     core: Core,
     store: Memory,
     registry: Arc<Registry>,
+    services: Counting,
     /// Whether the answers of scans are held back.
     holds: bool,
     held: Vec<Happened>,
@@ -40,7 +45,7 @@ impl Lab {
         let (store, registry) = (Memory::new(4, removal), Arc::new(Registry::default()));
         let removes = store.commit_removes_signals();
         let core = Core::new(Settings::new("one"), registry.clone(), 4, removes);
-        Self { core, store, registry, holds: false, held: Vec::new() }
+        Self { core, store, registry, services: Counting::default(), holds: false, held: Vec::new() }
     }
 
     /// Passes news to the core, and does all work that follows.
@@ -50,10 +55,26 @@ impl Lab {
             for job in self.core.handle(happened, NOW_MS) {
                 let is_scan = matches!(job, Job::Scan { .. });
                 let done =
-                    perform(&self.store, &Nothing, &self.registry, job, NOW_MS).now_or_never().unwrap();
+                    perform(&self.store, &self.services, &self.registry, job, NOW_MS).now_or_never().unwrap();
                 if is_scan && self.holds { self.held.push(done) } else { news.push_back(done) }
             }
         }
+    }
+
+    /// Starts an instance in the store only.
+    fn start(&self, definition: &str) -> Record {
+        let program = self.registry.add(&read(definition).unwrap().0).unwrap();
+        let request = StartRequest {
+            id: "i".into(),
+            definition: program.version.name.clone(),
+            key: None,
+            parent: None,
+            depth: 0,
+            input: json!({"n": 0}),
+        };
+        let record = Record::of(&start(&program, request, NOW_MS).unwrap(), 4, 1, 0).unwrap();
+        self.store.start(std::slice::from_ref(&record)).now_or_never().unwrap().unwrap();
+        record
     }
 
     fn publish(&self, number: u64) -> Signal {
@@ -72,17 +93,7 @@ enum Late {
 
 fn check(removal: Removal, late: Late) {
     let mut lab = Lab::new(removal);
-    let program = lab.registry.add(&read(COUNTER).unwrap().0).unwrap();
-    let request = StartRequest {
-        id: "i".into(),
-        definition: "counter".into(),
-        key: None,
-        parent: None,
-        depth: 0,
-        input: json!({"n": 0}),
-    };
-    let record = Record::of(&start(&program, request, NOW_MS).unwrap(), 4, 1, 0).unwrap();
-    lab.store.start(std::slice::from_ref(&record)).now_or_never().unwrap().unwrap();
+    let record = lab.start(COUNTER);
     lab.tell(Happened::Tick);
     lab.tell(Happened::Hint(Hint::Started(record)));
     let first = lab.publish(0);
@@ -116,4 +127,33 @@ fn a_signal_in_a_late_answer_of_a_scan_is_not_applied_again() {
 fn a_signal_in_a_late_hint_is_not_applied_again() {
     check(Removal::WithCommit, Late::Hint);
     check(Removal::Separate, Late::Hint);
+}
+
+const CALL: &str = "name: call\nsteps:\n- service: {function: f}\n";
+
+#[test]
+fn a_call_in_a_late_answer_of_a_scan_is_not_repeated() {
+    let mut lab = Lab::new(Removal::WithCommit);
+    lab.tell(Happened::Tick);
+    let record = lab.start(CALL);
+    lab.holds = true;
+    lab.tell(Happened::Hint(Hint::Work));
+    assert_eq!(lab.held.len(), 1, "a held scan has seen the waiting call");
+    lab.tell(Happened::Hint(Hint::Started(record)));
+    lab.holds = false;
+    for happened in std::mem::take(&mut lab.held) {
+        lab.tell(happened);
+    }
+    assert_eq!(lab.services.0.load(Ordering::Relaxed), 1);
+}
+
+#[test]
+fn a_call_in_a_late_hint_of_a_start_is_not_repeated() {
+    let mut lab = Lab::new(Removal::WithCommit);
+    lab.tell(Happened::Tick);
+    let record = lab.start(CALL);
+    lab.tell(Happened::Hint(Hint::Work));
+    assert_eq!(lab.services.0.load(Ordering::Relaxed), 1, "the scan brought the instance");
+    lab.tell(Happened::Hint(Hint::Started(record)));
+    assert_eq!(lab.services.0.load(Ordering::Relaxed), 1);
 }

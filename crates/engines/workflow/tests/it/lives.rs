@@ -63,7 +63,8 @@ fn one(random: &mut Random, depth: u64) -> Step {
         }
         4 => Step::Timer(Timer { after: Some(Span::from_secs(1)), ..Timer::default() }),
         5 => {
-            let on_failure = if chance(random) { OnFailure::Fail } else { OnFailure::Continue };
+            let on_failure =
+                [OnFailure::Fail, OnFailure::Park, OnFailure::Continue][below(random, 3) as usize];
             Step::Workflow(Child { definition: "c".into(), on_failure, ..Child::default() })
         }
         6 => Step::ContinueWith(ContinueWith { definition: "c".into(), ..ContinueWith::default() }),
@@ -129,7 +130,7 @@ fn input(random: &mut Random, state: &State, number: usize, now_ms: u64) -> Inpu
             let status = if chance(random) { Status::Done } else { Status::Failed };
             signal(Body::Ended(Ended { visit, status, data: Value::Null, error: None }))
         }
-        9 => Input::Drained { upto: below(random, state.effects + 1) },
+        9 => Input::Drained { done: (0..=below(random, state.effects + 1)).collect() },
         10 => signal(Body::Retry),
         _ if below(random, 6) == 0 => signal(Body::Cancel { reason: "enough".into() }),
         _ => Input::Due,

@@ -468,8 +468,8 @@ fn failed(job: &Job, asked_ms: u64) -> Option<Happened> {
         },
         Job::Remove(keys) => Happened::Settled { keys: keys.clone(), result: Err(error()) },
         Job::Drain(batches) => {
-            let upto = batches.iter().map(|(tag, _)| (tag.clone(), Err(error()))).collect();
-            Happened::Drained { upto, records: Vec::new(), signals: Vec::new() }
+            let done = batches.iter().map(|(tag, _)| (tag.clone(), Err(error()))).collect();
+            Happened::Drained { done, records: Vec::new(), signals: Vec::new() }
         }
         Job::Call(call) => {
             let error = CallError { message: "lost".into(), again: Again::Maybe };
