@@ -192,7 +192,7 @@ async fn call<S>(
     let params = params.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
     let (limits, bodies) = (&context.limits, &context.bodies);
     let (lines, body) = match takes {
-        Takes::Stream => (Some(body::lines(&parts.headers, body, limits, bodies)?), Body::empty()),
+        Takes::Stream => (Some(body::lines(&parts.headers, body, limits, &context.streams)?), Body::empty()),
         _ => (None, body),
     };
     let (media, body, memory) = body::read(takes, &parts.headers, body, limits, bodies).await?;

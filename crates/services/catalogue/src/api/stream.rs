@@ -11,6 +11,9 @@ use crate::access::Change;
 use crate::documents::block::{self, Creation, Head};
 use crate::storage::BlockWriter;
 
+/// The memory of a document, for each of its encoded bytes.
+pub(super) const HELD_FACTOR: usize = 4;
+
 action!(Stream, POST "/api/v4/origdatablocks/stream", "stream_block", Stream, "Add a block of files, one a line", stream);
 
 /// Adds the endpoint.
@@ -54,15 +57,11 @@ fn size(text: &str) -> Result<i64, Refusal> {
 
 /// Writes the files of all lines. A fault names its line.
 async fn write(writer: &mut BlockWriter<'_>, lines: &mut Lines) -> Result<(), Refusal> {
-    let mut number = 0_u64;
     while let Some(line) = lines.next().await.map_err(|problem| unread(&problem))? {
-        number += 1;
-        if line.trim_ascii().is_empty() {
-            continue;
-        }
-        let fault = |fault: String| Refusal::Properties(vec![format!("line {number}: {fault}")]);
-        let file: Value = strict_json::parse(&line).map_err(|error| fault(error.to_string()))?;
+        let fault = |fault: String| Refusal::Properties(vec![format!("line {}: {fault}", line.number)]);
+        let file: Value = strict_json::parse(&line.text).map_err(|error| fault(error.to_string()))?;
         writer.push(block::file(&file).map_err(fault)?).await?;
+        lines.hold(HELD_FACTOR * writer.held_bytes()).map_err(|problem| unread(&problem))?;
     }
     if writer.files() == 0 { Err(Refusal::Properties(vec!["send at least one file".into()])) } else { Ok(()) }
 }
@@ -71,6 +70,7 @@ async fn write(writer: &mut BlockWriter<'_>, lines: &mut Lines) -> Result<(), Re
 pub(super) fn unread(problem: &Problem) -> Refusal {
     match problem.kind() {
         Kind::TooLarge => Refusal::TooLarge,
+        Kind::Busy => Refusal::Busy,
         _ => Refusal::bad(problem.detail()),
     }
 }

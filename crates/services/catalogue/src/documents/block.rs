@@ -143,6 +143,11 @@ impl Splitter {
         before
     }
 
+    /// The encoded bytes of the current list.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
     /// The last list.
     pub fn finish(self) -> Vec<Document> {
         self.files

@@ -24,6 +24,7 @@ pub struct BlockWriter<'a> {
     creation: Creation<'a>,
     splitter: Splitter,
     first: Option<Vec<Document>>,
+    first_bytes: usize,
     files: i64,
     bytes: i64,
     parts: i32,
@@ -33,7 +34,16 @@ impl Store {
     /// Begins a block.
     pub fn block_writer<'a>(&'a self, creation: Creation<'a>) -> BlockWriter<'a> {
         let splitter = Splitter::default();
-        BlockWriter { store: self, creation, splitter, first: None, files: 0, bytes: 0, parts: 0 }
+        BlockWriter {
+            store: self,
+            creation,
+            splitter,
+            first: None,
+            first_bytes: 0,
+            files: 0,
+            bytes: 0,
+            parts: 0,
+        }
     }
 
     /// Stores a block whose files are in memory. Returns its stored head.
@@ -208,14 +218,20 @@ impl BlockWriter<'_> {
     pub async fn push(&mut self, file: Document) -> Result<(), Error> {
         self.files += 1;
         self.bytes = self.bytes.saturating_add(super::lists::whole(&file, "size") as i64);
+        let before = self.splitter.bytes();
         match self.splitter.push(file) {
             None => Ok(()),
             Some(full) if self.first.is_none() => {
-                self.first = Some(full);
+                (self.first, self.first_bytes) = (Some(full), before);
                 Ok(())
             }
             Some(full) => self.write_part(full).await,
         }
+    }
+
+    /// The encoded bytes of the files in memory.
+    pub fn held_bytes(&self) -> usize {
+        self.first_bytes + self.splitter.bytes()
     }
 
     /// The number of files so far.
