@@ -37,6 +37,7 @@ async fn add_to(request: Request, pid: Option<String>) -> Result<Reply, Refusal>
     let body = attachment::read(&request.json()?, pid.as_deref())?;
     let target = attachment::target(&body).unwrap_or_default();
     let dataset = changeable(&request, &target, Change::Update).await?;
+    request.take(request.call.body.len())?;
     let state = request.state();
     let stored = attachment::store(body, &dataset, &state.new_id(), request.username(), request.now());
     state.store.attach(&stored).await?;

@@ -7,7 +7,7 @@ use super::action::{Of, Reply, Request, action};
 use super::datasets::{changeable, readable, relation_of};
 use super::state::State;
 use crate::Refusal;
-use crate::access::{Change, Owned};
+use crate::access::Change;
 use crate::documents::block::{self, Creation};
 use crate::query::include::Relation;
 
@@ -78,9 +78,8 @@ async fn count_archived(request: Request) -> Result<Reply, Refusal> {
 
 async fn remove(request: Request) -> Result<Reply, Refusal> {
     let (state, pid, id) = (request.state(), request.part("pid"), request.part("oid"));
-    let dataset = state.store.dataset(pid).await?.ok_or_else(|| Refusal::no_dataset(pid))?;
-    state.rules.change(&request.caller, &Owned::of(&dataset), Change::DeleteBlock)?;
-    let head = state.store.block(pid, id).await?;
+    changeable(&request, pid, Change::DeleteBlock).await?;
+    let head = state.store.block(pid, id, &|bytes| request.take(bytes)).await?;
     let head = head.ok_or_else(|| Refusal::NotFound("origDatablock not found".into()))?;
     state.store.delete_block(&head).await?;
     Ok(Reply::Found(block::show(&head)))

@@ -18,6 +18,9 @@ const BATCH_MAX: usize = 200;
 /// The bytes of lines after which a command is sent.
 const BATCH_BYTES_MAX: usize = 4 << 20;
 
+/// The bytes of a result, about.
+const RESULT_BYTES: usize = 128;
+
 action!(Bulk, POST "/api/v4/datasets/bulk", "create_datasets", Stream, "Create datasets, one a line", bulk);
 
 /// Adds the endpoint.
@@ -57,7 +60,10 @@ async fn bulk(request: Request) -> Result<Reply, Refusal> {
 impl Work {
     fn add(&mut self, request: &Request, line: &Line) {
         let body = strict_json::parse(&line.text).map_err(|error| Refusal::bad(error.to_string()));
-        let dataset = body.and_then(|body| made(request, &body, Version::V4));
+        let dataset = body.and_then(|body| {
+            request.take(RESULT_BYTES)?;
+            made(request, &body, Version::V4)
+        });
         let result = match dataset {
             Ok(dataset) => {
                 let pid = dataset.get_str("_id").unwrap_or_default().to_owned();

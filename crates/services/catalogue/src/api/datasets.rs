@@ -47,6 +47,7 @@ pub(super) fn add(routes: Routes<State>) -> Routes<State> {
 async fn create(request: Request, version: Version) -> Result<Reply, Refusal> {
     request.caller.user().ok_or(Refusal::Forbidden)?;
     let stored = made(&request, &request.json()?, version)?;
+    request.take(request.call.body.len())?;
     request.state().store.create(&stored).await?;
     Ok(Reply::Created(show(&stored, version).into()))
 }
@@ -84,7 +85,8 @@ async fn check(request: Request, version: Version) -> Result<Reply, Refusal> {
 pub(super) async fn readable(request: &Request) -> Result<Document, Refusal> {
     let pid = request.part("pid");
     let state = request.state();
-    let dataset = state.store.dataset(pid).await?.ok_or_else(|| Refusal::no_dataset(pid))?;
+    let dataset = state.store.dataset_in(pid, &|bytes| request.take(bytes)).await?;
+    let dataset = dataset.ok_or_else(|| Refusal::no_dataset(pid))?;
     state.rules.read(&request.caller, &Owned::of(&dataset))?;
     Ok(dataset)
 }
@@ -96,7 +98,8 @@ pub(super) async fn readable(request: &Request) -> Result<Document, Refusal> {
 pub(super) async fn changeable(request: &Request, pid: &str, change: Change) -> Result<Document, Refusal> {
     let state = request.state();
     request.caller.user().ok_or(Refusal::Forbidden)?;
-    let dataset = state.store.dataset(pid).await?.ok_or_else(|| Refusal::no_dataset(pid))?;
+    let dataset = state.store.dataset_in(pid, &|bytes| request.take(bytes)).await?;
+    let dataset = dataset.ok_or_else(|| Refusal::no_dataset(pid))?;
     state.rules.change(&request.caller, &Owned::of(&dataset), change)?;
     Ok(dataset)
 }
@@ -117,7 +120,7 @@ async fn read_v4(request: Request) -> Result<Reply, Refusal> {
 
 async fn read_public(request: Request) -> Result<Reply, Refusal> {
     let pid = request.part("pid");
-    let dataset = request.state().store.dataset(pid).await?;
+    let dataset = request.state().store.dataset_in(pid, &|bytes| request.take(bytes)).await?;
     let dataset = dataset.filter(|dataset| Owned::of(dataset).is_published);
     related(&request, &dataset.ok_or_else(|| Refusal::no_dataset(pid))?).await
 }
@@ -197,6 +200,7 @@ async fn altered(
     make: impl Fn(&Document) -> Result<Patch, Refusal> + Send + Sync,
 ) -> Result<Document, Refusal> {
     let pid = request.part("pid");
+    request.take(request.call.body.len())?;
     for _ in 0..ATTEMPTS_MAX {
         let stored = changeable(request, pid, change).await?;
         unmodified(request, &stored)?;

@@ -75,9 +75,10 @@ impl Store {
     /// The head of a block of a dataset.
     ///
     /// # Errors
-    /// The server failed.
-    pub async fn block(&self, pid: &str, id: &str) -> Result<Option<Document>, Error> {
-        Ok(self.blocks.find_one(doc! {"_id": id, "datasetId": pid}).max_time(READ_MAX).await?)
+    /// The answer has no room, or the server failed.
+    pub async fn block(&self, pid: &str, id: &str, room: Room<'_>) -> Result<Option<Document>, Error> {
+        let found = self.blocks.find(doc! {"_id": id, "datasetId": pid}).limit(1).max_time(READ_MAX);
+        Ok(room::read(found.await?, room).await?.pop())
     }
 
     /// The number of blocks of a dataset.

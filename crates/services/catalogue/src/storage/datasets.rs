@@ -1,6 +1,6 @@
 //! Creates, reads, changes and removes datasets, their attachments and their history.
 
-use bson::{Bson, DateTime, Document, doc};
+use bson::{Bson, DateTime, Document, RawDocumentBuf, doc};
 
 use super::error::{duplicates, is_duplicate};
 use super::transaction::{self, Matches, Outcome, Write};
@@ -53,7 +53,18 @@ impl Store {
     /// # Errors
     /// The server failed.
     pub async fn dataset(&self, pid: &str) -> Result<Option<Document>, Error> {
-        Ok(self.datasets.find_one(doc! {"_id": pid}).max_time(READ_MAX).await?)
+        self.dataset_in(pid, &|_| Ok(())).await
+    }
+
+    /// A dataset by its PID, in one read, if it has room.
+    ///
+    /// # Errors
+    /// The answer has no room, or the server failed.
+    pub async fn dataset_in(&self, pid: &str, room: Room<'_>) -> Result<Option<Document>, Error> {
+        let raw = self.datasets.clone_with_type::<RawDocumentBuf>();
+        let Some(raw) = raw.find_one(doc! {"_id": pid}).max_time(READ_MAX).await? else { return Ok(None) };
+        room(raw.as_bytes().len())?;
+        Ok(Some(Document::try_from(raw).map_err(mongodb::error::Error::from)?))
     }
 
     /// Changes a dataset that was read as `stored`, and keeps the change in the history. Its blocks and attachments follow a change of its

@@ -5,5 +5,7 @@ mod client;
 
 mod access;
 mod clients;
+mod faults;
+mod relations;
 mod routes;
 mod stream;
