@@ -1,9 +1,9 @@
 //! Creates, reads, changes and removes datasets.
 
 use axum::http::header::{CONTENT_TYPE, IF_UNMODIFIED_SINCE};
-use bson::{DateTime, Document};
+use bson::{DateTime, Document, doc};
 use plimsoll_service::Routes;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc2822;
 
@@ -13,6 +13,8 @@ use crate::access::{Change, Owned};
 use crate::documents::dataset::{self, Creation, Form, Patch, Version, show};
 use crate::documents::{attachment, block, history};
 use crate::query::include::{self, Relation};
+use crate::query::page::Page;
+use crate::query::{Dialect, Find, filter};
 use crate::storage;
 use crate::{Refusal, moment};
 
@@ -105,11 +107,32 @@ pub(super) async fn changeable(request: &Request, pid: &str, change: Change) -> 
 }
 
 async fn read_v3(request: Request) -> Result<Reply, Refusal> {
-    let dataset = readable(&request).await?;
-    let mut body = show(&dataset, Version::V3);
-    let entries = request.state().store.history(&dataset, &|bytes| request.take(bytes)).await?;
-    body.insert("history".into(), entries.iter().map(history::show).collect());
+    let query = filter::translate(request.filter()?, Dialect::V3)?;
+    let mut dataset = readable(&request).await?;
+    let shows_history = query.projection.is_none();
+    if !shows_history {
+        dataset = selected(&request, &query).await?;
+    }
+    let mut body = with_relations(&request, &dataset, &query.include, Version::V3).await?;
+    if shows_history {
+        let entries = request.state().store.history(&dataset, &|bytes| request.take(bytes)).await?;
+        body.insert("history".into(), entries.iter().map(history::show).collect());
+    }
     Ok(Reply::Found(body.into()))
+}
+
+/// The fields of the dataset of the path that a query selects. Its conditions have no effect, as in SciCat.
+async fn selected(request: &Request, query: &Find) -> Result<Document, Refusal> {
+    let (state, pid) = (request.state(), request.part("pid"));
+    let find = Find {
+        filter: doc! {"_id": pid},
+        page: Page { limit: 1, ..Page::default() },
+        projection: query.projection.clone(),
+        include: Vec::new(),
+    };
+    let access = state.rules.read_filter(&request.caller);
+    let mut found = state.store.list(&access, &find, None, &|bytes| request.take(bytes)).await?;
+    found.documents.pop().ok_or_else(|| Refusal::no_dataset(pid))
 }
 
 async fn read_v4(request: Request) -> Result<Reply, Refusal> {
@@ -127,11 +150,24 @@ async fn read_public(request: Request) -> Result<Reply, Refusal> {
 
 async fn related(request: &Request, dataset: &Document) -> Result<Reply, Refusal> {
     let relations = include::named(request.parameters("include"))?;
-    let mut body = show(dataset, Version::V4);
+    Ok(Reply::Found(with_relations(request, dataset, &relations, Version::V4).await?.into()))
+}
+
+/// A dataset with some of its relations.
+///
+/// # Errors
+/// Those of [`relation_of`].
+pub(super) async fn with_relations(
+    request: &Request,
+    dataset: &Document,
+    relations: &[Relation],
+    version: Version,
+) -> Result<Map<String, Value>, Refusal> {
+    let mut body = show(dataset, version);
     for relation in relations {
-        body.insert(relation.name().into(), relation_of(request, dataset, relation).await?);
+        body.insert(relation.name().into(), relation_of(request, dataset, *relation).await?);
     }
-    Ok(Reply::Found(body.into()))
+    Ok(body)
 }
 
 /// The documents of a relation. Those that the catalogue does not keep are none.
@@ -207,6 +243,9 @@ async fn altered(
         let patch = make(&stored)?;
         if patch.is_empty() {
             return Ok(stored);
+        }
+        if let Some(group) = patch.set.get("ownerGroup") {
+            request.state().rules.give(&request.caller, group.as_str().unwrap_or_default())?;
         }
         match request.state().store.update(&stored, &patch, request.username(), request.now()).await {
             Err(storage::Error::Changed) => (),

@@ -98,9 +98,9 @@ impl Store {
             Write::Insert(self.history.clone(), history::update(stored, patch, user, at)),
         ];
         if let Some(change) = inherited(patch) {
-            for collection in [&self.blocks, &self.attachments] {
-                writes.push(Write::UpdateAll(collection.clone(), of_dataset.clone(), change.clone()));
-            }
+            let of_this = attached_alone(stored.get_str("_id").unwrap_or_default());
+            writes.push(Write::UpdateAll(self.blocks.clone(), of_dataset, change.clone()));
+            writes.push(Write::UpdateAll(self.attachments.clone(), of_this, change));
         }
         match transaction::run(&self.client, self.transactions, &writes).await? {
             Outcome::Unmatched(_) => Err(Error::Changed),
@@ -124,7 +124,9 @@ impl Store {
         let writes = [
             Write::Delete(self.datasets.clone(), doc! {"_id": pid}, Matches::Some),
             Write::Delete(self.blocks.clone(), of_dataset.clone(), Matches::Any),
-            Write::Delete(self.attachments.clone(), of_dataset, Matches::Any),
+            Write::Delete(self.attachments.clone(), attached_alone(pid), Matches::Any),
+            Write::UpdateAll(self.attachments.clone(), attached(pid), detach(pid)),
+            Write::UpdateAll(self.attachments.clone(), of_dataset, doc! {"$unset": {"datasetId": ""}}),
             Write::Insert(self.history.clone(), history::delete(stored, user, now)),
         ];
         match transaction::run(&self.client, self.transactions, &writes).await? {
@@ -169,7 +171,7 @@ impl Store {
     /// # Errors
     /// The answer has no room, or the server failed.
     pub async fn attachments(&self, pid: &str, room: Room<'_>) -> Result<Vec<Document>, Error> {
-        let found = self.attachments.find(doc! {"datasetId": pid}).limit(ATTACHMENTS_MAX);
+        let found = self.attachments.find(attached(pid)).limit(ATTACHMENTS_MAX);
         room::read(found.max_time(READ_MAX).await?, room).await
     }
 
@@ -178,8 +180,29 @@ impl Store {
     /// # Errors
     /// The server failed.
     pub async fn count_attachments(&self, pid: &str) -> Result<u64, Error> {
-        Ok(self.attachments.count_documents(doc! {"datasetId": pid}).max_time(READ_MAX).await?)
+        Ok(self.attachments.count_documents(attached(pid)).max_time(READ_MAX).await?)
     }
+}
+
+/// The attachments of a dataset. SciCat names it in a relationship, older versions in `datasetId`.
+fn attached(pid: &str) -> Document {
+    doc! {"$or": [
+        {"datasetId": pid},
+        {"relationships": {"$elemMatch": {"targetId": pid, "targetType": "dataset"}}},
+    ]}
+}
+
+/// The attachments of a dataset that no other dataset has.
+fn attached_alone(pid: &str) -> Document {
+    let other = doc! {"$elemMatch": {"targetId": {"$ne": pid}, "targetType": "dataset"}};
+    doc! {"$and": [
+        attached(pid), {"relationships": {"$not": other}}, {"datasetId": {"$in": [pid, null]}},
+    ]}
+}
+
+/// Takes a dataset from the relationships of an attachment.
+fn detach(pid: &str) -> Document {
+    doc! {"$pull": {"relationships": {"targetId": pid, "targetType": "dataset"}}}
 }
 
 fn exists(pid: &str) -> Refusal {

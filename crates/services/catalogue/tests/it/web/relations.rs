@@ -19,7 +19,7 @@ async fn the_filter_of_one_dataset_adds_relations_and_selects_fields() {
     assert_eq!(found["history"], json!([]));
     let found = ann.get(&path(json!({"fields": ["owner", "scientificMetadata.length"]}))).await.is(200);
     let names: Vec<_> = found.as_object().unwrap().keys().cloned().collect();
-    assert_eq!(names, ["owner", "pid", "scientificMetadata"]);
+    assert_eq!(names, ["pid", "owner", "scientificMetadata"]);
     ann.get(&path(json!({"$where": "1"}))).await.is(400);
     ann.get("/api/v3/datasets/p%2F1?filter=%7B").await.is(400);
     let mut bob = Client::user(service.address(), "bob").await;
