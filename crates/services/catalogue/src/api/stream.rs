@@ -52,7 +52,8 @@ fn head(request: &Request) -> Result<Head, Refusal> {
 
 fn size(text: &str) -> Result<i64, Refusal> {
     let size = text.parse().ok().filter(|size| *size >= 0);
-    size.ok_or_else(|| Refusal::bad("size must be an integer number and not less than 0"))
+    let size = size.ok_or_else(|| Refusal::bad("size must be an integer number and not less than 0"))?;
+    if size <= block::SIZE_MAX { Ok(size) } else { Err(Refusal::bad(block::too_much())) }
 }
 
 /// Writes the files of all lines. A fault names its line.
@@ -63,7 +64,11 @@ async fn write(writer: &mut BlockWriter<'_>, lines: &mut Lines) -> Result<(), Re
         writer.push(block::file(&file).map_err(fault)?).await?;
         lines.hold(HELD_FACTOR * writer.held_bytes()).map_err(|problem| unread(&problem))?;
     }
-    if writer.files() == 0 { Err(Refusal::Properties(vec!["send at least one file".into()])) } else { Ok(()) }
+    match writer.files() {
+        0 => Err(Refusal::Properties(vec!["send at least one file".into()])),
+        _ if writer.bytes() > block::SIZE_MAX => Err(Refusal::Properties(vec![block::too_much()])),
+        _ => Ok(()),
+    }
 }
 
 /// The refusal of lines that cannot be read.

@@ -18,6 +18,10 @@ pub const PART_BYTES_MAX: usize = 4 << 20;
 const PATH_BYTES_MAX: usize = 4_096;
 /// The most faults in an answer.
 const FAULTS_MAX: usize = 20;
+/// The largest size of a file and of a block, in bytes: clients read sizes as doubles.
+pub const SIZE_MAX: i64 = 1 << 53;
+/// The largest stored form of a file, in bytes.
+pub const FILE_BYTES_MAX: usize = 1 << 20;
 /// The fields of a file, and whether each is required.
 const FILE: [(&str, Kind, bool); 9] = [
     ("path", Kind::Text, true),
@@ -85,8 +89,10 @@ fn head(fields: &Map<String, Value>, dataset: Option<&str>, faults: &mut Vec<Str
         faults.push("datasetId should not be empty".into());
     }
     let size = fields.get("size").and_then(Value::as_i64).filter(|size| *size >= 0);
-    if size.is_none() {
-        faults.push("size must be an integer number and not less than 0".into());
+    match size {
+        None => faults.push("size must be an integer number and not less than 0".into()),
+        Some(size) if size > SIZE_MAX => faults.push(too_much()),
+        Some(_) => (),
     }
     let checksum = match fields.get("chkAlg") {
         None | Some(Value::Null) => None,
@@ -117,9 +123,26 @@ pub fn file(value: &Value) -> Result<Document, String> {
             None => (),
         }
     }
+    if is_too_large(&file) {
+        return Err(too_much());
+    }
     let path = file.get_str("path").unwrap_or_default();
     let valid = (1..=PATH_BYTES_MAX).contains(&path.len());
     if valid { Ok(file) } else { Err(format!("path must have 1 to {PATH_BYTES_MAX} bytes")) }
+}
+
+/// Whether a file is larger than the largest size.
+fn is_too_large(file: &Document) -> bool {
+    match file.get("size") {
+        Some(Bson::Int64(size)) => *size > SIZE_MAX,
+        Some(Bson::Double(size)) => *size > SIZE_MAX as f64,
+        _ => false,
+    }
+}
+
+/// The fault of a size above the largest one.
+pub fn too_much() -> String {
+    format!("size must not be more than {SIZE_MAX}")
 }
 
 /// Splits files into lists that fit into documents, one list in memory at a time.
@@ -155,7 +178,7 @@ impl Splitter {
 }
 
 /// The bytes of a file in an array: itself, and a key of up to ten digits.
-fn encoded_bytes(file: &Document) -> usize {
+pub fn encoded_bytes(file: &Document) -> usize {
     const KEY_BYTES: usize = 12;
     // Names have no zero byte, so encoding does not fail.
     file.to_vec().map_or(0, |bytes| bytes.len()) + KEY_BYTES

@@ -3,7 +3,7 @@
 use bson::{DateTime, Document, doc};
 use futures_util::TryStreamExt;
 
-use super::error::is_duplicate;
+use super::error::{fits, is_duplicate};
 use super::transaction::{self, Matches, Outcome, Write};
 use super::{Error, READ_MAX, Room, Store, Transactions, room};
 use crate::Refusal;
@@ -215,8 +215,11 @@ impl BlockWriter<'_> {
     /// Adds a file.
     ///
     /// # Errors
-    /// The server failed.
+    /// [`Refusal::TooLarge`], or the server failed.
     pub async fn push(&mut self, file: Document) -> Result<(), Error> {
+        if block::encoded_bytes(&file) > block::FILE_BYTES_MAX {
+            return Err(Refusal::TooLarge.into());
+        }
         self.files += 1;
         self.bytes = self.bytes.saturating_add(super::lists::whole(&file, "size") as i64);
         let before = self.splitter.bytes();
@@ -281,6 +284,7 @@ impl BlockWriter<'_> {
             }
         };
         let stored = block::store(head, &self.creation, files, self.files, self.parts);
+        fits(&stored)?;
         match self.store.transactions {
             Transactions::Used => self.publish(head, stored).await,
             Transactions::Missing => self.publish_in_steps(stored).await,

@@ -2,7 +2,7 @@
 
 use bson::{Bson, DateTime, Document, RawDocumentBuf, doc};
 
-use super::error::{duplicates, is_duplicate};
+use super::error::{duplicates, encoded_bytes, fits, is_duplicate};
 use super::transaction::{self, Matches, Outcome, Write};
 use super::{Error, READ_MAX, Room, Store, room};
 use crate::Refusal;
@@ -21,6 +21,7 @@ impl Store {
     /// # Errors
     /// [`Refusal::Conflict`] if its PID exists.
     pub async fn create(&self, dataset: &Document) -> Result<(), Error> {
+        fits(dataset)?;
         let pid = dataset.get_str("_id").unwrap_or_default();
         self.datasets
             .insert_one(dataset)
@@ -34,18 +35,21 @@ impl Store {
     /// # Errors
     /// The server failed; some may be stored.
     pub async fn create_many(&self, datasets: &[Document]) -> Result<Vec<(usize, Refusal)>, Error> {
-        match self.datasets.insert_many(datasets).ordered(false).await {
-            Ok(_) => Ok(Vec::new()),
-            Err(error) => match duplicates(&error) {
-                Some(places) => {
-                    let pid = |place: usize| {
-                        datasets.get(place).and_then(|it| it.get_str("_id").ok()).unwrap_or_default()
-                    };
-                    Ok(places.into_iter().map(|place| (place, exists(pid(place)))).collect())
-                }
-                None => Err(error.into()),
-            },
+        let too_large = |(place, dataset)| Some((place, fits(dataset).err()?));
+        let mut refused: Vec<(usize, Refusal)> = datasets.iter().enumerate().filter_map(too_large).collect();
+        let is_refused = |place: usize| refused.iter().any(|(refused, _)| *refused == place);
+        let places: Vec<usize> = (0..datasets.len()).filter(|place| !is_refused(*place)).collect();
+        let accepted: Vec<&Document> = places.iter().filter_map(|place| datasets.get(*place)).collect();
+        if accepted.is_empty() {
+            return Ok(refused);
         }
+        if let Err(error) = self.datasets.insert_many(accepted.iter().copied()).ordered(false).await {
+            let existing = duplicates(&error).ok_or(error)?;
+            refused.extend(existing.into_iter().filter_map(|index| {
+                Some((*places.get(index)?, exists(accepted.get(index)?.get_str("_id").unwrap_or_default())))
+            }));
+        }
+        Ok(refused)
     }
 
     /// A dataset by its PID, in one read.
@@ -90,6 +94,12 @@ impl Store {
                 patch.unset.iter().map(|name| (name.clone(), Bson::from(""))).collect::<Document>(),
             );
         }
+        let mut changed = stored.clone();
+        changed.extend(set);
+        patch.unset.iter().for_each(|name| drop(changed.remove(name)));
+        if encoded_bytes(&changed) > encoded_bytes(stored) {
+            fits(&changed)?;
+        }
         let id = stored.get("_id").cloned();
         let of_dataset = doc! {"datasetId": id.clone()};
         let filter = doc! {"_id": id, "updatedAt": before};
@@ -104,12 +114,7 @@ impl Store {
         }
         match transaction::run(&self.client, self.transactions, &writes).await? {
             Outcome::Unmatched(_) => Err(Error::Changed),
-            Outcome::Done => {
-                let mut changed = stored.clone();
-                changed.extend(set);
-                patch.unset.iter().for_each(|name| drop(changed.remove(name)));
-                Ok(changed)
-            }
+            Outcome::Done => Ok(changed),
         }
     }
 
@@ -156,6 +161,7 @@ impl Store {
     /// # Errors
     /// [`Refusal::Conflict`] if its key exists.
     pub async fn attach(&self, attachment: &Document) -> Result<(), Error> {
+        fits(attachment)?;
         let stored = self.attachments.insert_one(attachment).await;
         stored.map(drop).map_err(|error| {
             if is_duplicate(&error) {
