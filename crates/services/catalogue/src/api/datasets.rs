@@ -85,7 +85,14 @@ async fn check(request: Request, version: Version) -> Result<Reply, Refusal> {
 /// # Errors
 /// It does not exist, or belongs to others.
 pub(super) async fn readable(request: &Request) -> Result<Document, Refusal> {
-    let pid = request.part("pid");
+    readable_of(request, request.part("pid")).await
+}
+
+/// A dataset, if the caller may read it.
+///
+/// # Errors
+/// It does not exist, or belongs to others.
+pub(super) async fn readable_of(request: &Request, pid: &str) -> Result<Document, Refusal> {
     let state = request.state();
     let dataset = state.store.dataset_in(pid, &|bytes| request.take(bytes)).await?;
     let dataset = dataset.ok_or_else(|| Refusal::no_dataset(pid))?;

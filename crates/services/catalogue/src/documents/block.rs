@@ -197,13 +197,17 @@ pub struct Creation<'a> {
     pub at: bson::DateTime,
 }
 
-/// The stored head with the first files. `files_count` counts those of all `parts`, which is zero for a block in one document.
+/// The list of the number of the first file in each part of a block, in its head: a page of files reads only its parts.
+pub const PART_STARTS: &str = "partStarts";
+
+/// The stored head with the first files. `files_count` counts all files, and `starts` names the first file of each part: none for a block in
+/// one document.
 pub fn store(
     head: &Head,
     creation: &Creation<'_>,
     files: Vec<Document>,
     file_count: i64,
-    parts: i32,
+    starts: &[i64],
 ) -> Document {
     let mut document = doc! {
         "_id": creation.id, "datasetId": &head.dataset, "size": head.size, "fileCount": file_count,
@@ -218,8 +222,9 @@ pub fn store(
         }
     }
     document.insert("dataFileList", files);
-    if parts > 0 {
-        document.insert("parts", parts);
+    if !starts.is_empty() {
+        document.insert("parts", starts.len() as i32);
+        document.insert(PART_STARTS, starts);
     }
     document
 }
@@ -238,7 +243,7 @@ pub fn file_count(block: &Document) -> i64 {
 /// The body of a stored block.
 pub fn show(block: &Document) -> Value {
     let mut body = object(block);
-    for internal in ["fileCount", "parts", "uncounted", "__v"] {
+    for internal in ["fileCount", "parts", PART_STARTS, "uncounted", "__v"] {
         body.remove(internal);
     }
     if let Some(id) = block.get("_id").and_then(Bson::as_str) {
@@ -267,7 +272,7 @@ mod tests {
         let (head, files) = read(&body(), None).unwrap();
         let dataset = doc! {"ownerGroup": "g", "accessGroups": ["h"], "isPublished": true, "owner": "x"};
         let creation = Creation { id: "1", dataset: &dataset, by: "ann", at: DateTime::from_millis(0) };
-        let stored = store(&head, &creation, files, 1, 0);
+        let stored = store(&head, &creation, files, 1, &[]);
         assert_eq!(file_count(&stored), 1);
         let shown = show(&stored);
         let mut expected = body();

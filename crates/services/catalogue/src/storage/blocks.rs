@@ -10,7 +10,7 @@ use crate::Refusal;
 use crate::documents::block::{self, Creation, Head, Splitter};
 
 /// The blocks of a dataset that an answer has.
-const BLOCKS_MAX: i64 = 10_000;
+pub(super) const BLOCKS_MAX: i64 = 10_000;
 /// The age of an unfinished block that is removed.
 const ABANDONED_MS: i64 = 3_600_000;
 /// The age of an unfinished block in the middle of its publication, after which it is removed.
@@ -26,23 +26,26 @@ pub struct BlockWriter<'a> {
     first: Option<Vec<Document>>,
     first_bytes: usize,
     files: i64,
+    /// The files of the first list and of the parts so far.
+    written: i64,
     bytes: i64,
-    parts: i32,
+    /// The number of the first file of each part.
+    starts: Vec<i64>,
 }
 
 impl Store {
     /// Begins a block.
     pub fn block_writer<'a>(&'a self, creation: Creation<'a>) -> BlockWriter<'a> {
-        let splitter = Splitter::default();
         BlockWriter {
             store: self,
             creation,
-            splitter,
+            splitter: Splitter::default(),
             first: None,
             first_bytes: 0,
             files: 0,
+            written: 0,
             bytes: 0,
-            parts: 0,
+            starts: Vec::new(),
         }
     }
 
@@ -226,6 +229,7 @@ impl BlockWriter<'_> {
         match self.splitter.push(file) {
             None => Ok(()),
             Some(full) if self.first.is_none() => {
+                self.written = full.len() as i64;
                 (self.first, self.first_bytes) = (Some(full), before);
                 Ok(())
             }
@@ -248,7 +252,7 @@ impl BlockWriter<'_> {
     /// # Errors
     /// The server failed. A sweep removes the files later.
     pub async fn abandon(self) -> Result<(), Error> {
-        if self.parts > 0 {
+        if !self.starts.is_empty() {
             self.store.remove_parts(&[self.creation.id.to_owned()]).await?;
             self.store.staging.delete_one(doc! {"_id": self.creation.id}).await?;
         }
@@ -262,11 +266,13 @@ impl BlockWriter<'_> {
 
     async fn write_part(&mut self, files: Vec<Document>) -> Result<(), Error> {
         let id = self.creation.id;
-        if self.parts == 0 {
+        if self.starts.is_empty() {
             self.store.staging.insert_one(doc! {"_id": id, "at": self.creation.at}).await?;
         }
-        self.parts += 1;
-        self.store.parts.insert_one(block::part(id, self.parts, files)).await?;
+        self.starts.push(self.written);
+        self.written += files.len() as i64;
+        // A block has fewer parts than files.
+        self.store.parts.insert_one(block::part(id, self.starts.len() as i32, files)).await?;
         Ok(())
     }
 
@@ -283,7 +289,7 @@ impl BlockWriter<'_> {
                 first
             }
         };
-        let stored = block::store(head, &self.creation, files, self.files, self.parts);
+        let stored = block::store(head, &self.creation, files, self.files, &self.starts);
         fits(&stored)?;
         match self.store.transactions {
             Transactions::Used => self.publish(head, stored).await,
@@ -298,7 +304,7 @@ impl BlockWriter<'_> {
             Write::Update(store.datasets.clone(), of_dataset, counted(&stored), Matches::Some),
             Write::Insert(store.blocks.clone(), stored.clone()),
         ];
-        if self.parts > 0 {
+        if !self.starts.is_empty() {
             let staged = doc! {"_id": self.creation.id};
             writes.push(Write::Delete(store.staging.clone(), staged, Matches::Some));
         }
@@ -319,7 +325,7 @@ impl BlockWriter<'_> {
     }
 
     async fn publish_in_steps(&self, stored: Document) -> Result<Document, Error> {
-        if self.parts > 0 {
+        if !self.starts.is_empty() {
             // From here on a sweep leaves the parts.
             let claim = doc! {"$set": {"publishing": true}};
             let claimed = self.store.staging.update_one(doc! {"_id": self.creation.id}, claim).await?;
@@ -332,7 +338,7 @@ impl BlockWriter<'_> {
         let inserted = self.store.blocks.insert_one(&uncounted).await;
         inserted.map_err(|error| if is_duplicate(&error) { taken() } else { error.into() })?;
         self.store.count_in(&uncounted).await?;
-        if self.parts > 0 {
+        if !self.starts.is_empty() {
             self.store.staging.delete_one(doc! {"_id": self.creation.id}).await?;
         }
         Ok(stored)

@@ -194,7 +194,8 @@ impl Store {
 fn attached(pid: &str) -> Document {
     doc! {"$or": [
         {"datasetId": pid},
-        {"relationships": {"$elemMatch": {"targetId": pid, "targetType": "dataset"}}},
+        // The first condition reads the index.
+        {"relationships.targetId": pid, "relationships": {"$elemMatch": {"targetId": pid, "targetType": "dataset"}}},
     ]}
 }
 

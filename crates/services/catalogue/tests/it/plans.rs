@@ -99,6 +99,7 @@ async fn send_all(store: &Store) {
         lists(store, &rules.read_filter(&caller)).await;
     }
     store.block("p/1", "1", &any).await.unwrap();
+    store.files("p/1", 0, 10, &any).await.unwrap();
     store.count_blocks("p/1").await.unwrap();
     store.count_attachments("p/1").await.unwrap();
     let change = Patch { set: doc! {"ownerGroup": "x"}, unset: vec![] };

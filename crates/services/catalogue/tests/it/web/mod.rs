@@ -6,6 +6,7 @@ mod client;
 mod access;
 mod clients;
 mod faults;
+mod files;
 mod relations;
 mod routes;
 mod stream;

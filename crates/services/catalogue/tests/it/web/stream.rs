@@ -7,10 +7,10 @@ use serde_json::json;
 use super::bench::{block, raw, serve};
 use super::client::Client;
 
-const PATH: &str = "/api/v4/origdatablocks/stream?datasetId=p%2F1&chkAlg=sha256";
-const LINES: [(&str, &str); 1] = [("content-type", "application/x-ndjson")];
+pub const PATH: &str = "/api/v4/origdatablocks/stream?datasetId=p%2F1&chkAlg=sha256";
+pub const LINES: [(&str, &str); 1] = [("content-type", "application/x-ndjson")];
 
-fn lines(files: usize) -> String {
+pub fn lines(files: usize) -> String {
     let mut text = String::new();
     for n in 0..files {
         let checksum = "0123456789abcdef".repeat(4);
