@@ -1,6 +1,6 @@
 //! Creates many datasets, one a line.
 
-use bson::Document;
+use bson::{Document, doc};
 use plimsoll_service::{Line, Routes, strict_json};
 use serde_json::{Value, json};
 
@@ -80,9 +80,12 @@ impl Work {
         if self.waiting.is_empty() {
             return Ok(());
         }
-        let (places, datasets): (Vec<usize>, Vec<Document>) =
+        let (places, mut datasets): (Vec<usize>, Vec<Document>) =
             std::mem::take(&mut self.waiting).into_iter().unzip();
         self.waiting_bytes = 0;
+        // A line may wait for long. The job that collects keys follows the time of the storage.
+        let now = request.now();
+        datasets.iter_mut().for_each(|it| it.extend(doc! {"createdAt": now, "updatedAt": now}));
         for (place, refusal) in request.state().store.create_many(&datasets).await? {
             if let Some((_, result)) = places.get(place).and_then(|place| self.results.get_mut(*place)) {
                 *result = Err(refusal);

@@ -1,5 +1,6 @@
 //! Adds a block of any number of files, one a line, as they arrive.
 
+use bson::DateTime;
 use plimsoll_service::{Kind, Lines, Problem, Routes, strict_json};
 use serde_json::Value;
 
@@ -29,7 +30,7 @@ async fn stream(request: Request) -> Result<Reply, Refusal> {
     let id = request.state().new_id();
     let creation = Creation { id: &id, dataset: &dataset, by: request.username(), at: request.now() };
     let mut writer = request.state().store.block_writer(creation);
-    if let Err(refusal) = write(&mut writer, &mut lines).await {
+    if let Err(refusal) = write(&mut writer, &mut lines, || request.now()).await {
         writer.abandon().await?;
         return Err(refusal);
     }
@@ -57,10 +58,15 @@ fn size(text: &str) -> Result<i64, Refusal> {
 }
 
 /// Writes the files of all lines. A fault names its line.
-async fn write(writer: &mut BlockWriter<'_>, lines: &mut Lines) -> Result<(), Refusal> {
+async fn write(
+    writer: &mut BlockWriter<'_>,
+    lines: &mut Lines,
+    now: impl Fn() -> DateTime + Send + Sync,
+) -> Result<(), Refusal> {
     while let Some(line) = lines.next().await.map_err(|problem| unread(&problem))? {
         let fault = |fault: String| Refusal::Properties(vec![format!("line {}: {fault}", line.number)]);
         let file: Value = strict_json::parse(&line.text).map_err(|error| fault(error.to_string()))?;
+        writer.alive(now());
         writer.push(block::file(&file).map_err(fault)?).await?;
         lines.hold(HELD_FACTOR * writer.held_bytes()).map_err(|problem| unread(&problem))?;
     }

@@ -243,7 +243,7 @@ pub fn file_count(block: &Document) -> i64 {
 /// The body of a stored block.
 pub fn show(block: &Document) -> Value {
     let mut body = object(block);
-    for internal in ["fileCount", "parts", PART_STARTS, "uncounted", "__v"] {
+    for internal in ["fileCount", "parts", PART_STARTS, "uncounted", "claimedAt", "__v"] {
         body.remove(internal);
     }
     if let Some(id) = block.get("_id").and_then(Bson::as_str) {

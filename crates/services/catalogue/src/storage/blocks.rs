@@ -15,6 +15,8 @@ pub(super) const BLOCKS_MAX: i64 = 10_000;
 const ABANDONED_MS: i64 = 3_600_000;
 /// The age of an unfinished block in the middle of its publication, after which it is removed.
 const STUCK_MS: i64 = 86_400_000;
+/// The time for which an uncounted block belongs to the instance that counts it in.
+const CLAIM_MS: i64 = 60_000;
 /// The unfinished blocks that one sweep removes.
 const SWEPT_MAX: i64 = 100;
 
@@ -25,6 +27,7 @@ pub struct BlockWriter<'a> {
     splitter: Splitter,
     first: Option<Vec<Document>>,
     first_bytes: usize,
+    alive_at: DateTime,
     files: i64,
     /// The files of the first list and of the parts so far.
     written: i64,
@@ -38,6 +41,7 @@ impl Store {
     pub fn block_writer<'a>(&'a self, creation: Creation<'a>) -> BlockWriter<'a> {
         BlockWriter {
             store: self,
+            alive_at: creation.at,
             creation,
             splitter: Splitter::default(),
             first: None,
@@ -159,29 +163,41 @@ impl Store {
         let old: Vec<Document> = old.await?.try_collect().await?;
         for staged in &old {
             let id = staged.get_str("_id").unwrap_or_default();
-            // Without its entry a block cannot be published any more, so no reader misses the parts.
+            // A marked block cannot be published any more, so no reader misses the parts. The entry goes last: a sweep that is cut off
+            // finds it again.
             let entry = doc! {"$and": [{"_id": id}, {"$or": [&idle, &stuck]}]};
-            if self.staging.delete_one(entry).await?.deleted_count == 0 {
+            if self.staging.update_one(entry, doc! {"$set": {"swept": true}}).await?.matched_count == 0 {
                 continue;
             }
             if self.blocks.find_one(doc! {"_id": id}).projection(doc! {"_id": 1}).await?.is_none() {
                 self.parts.delete_many(of_block(id)).await?;
             }
+            self.staging.delete_one(doc! {"_id": id}).await?;
         }
         Ok(old.len())
     }
 
-    /// Finishes the blocks that a crash left uncounted where the server has no transactions. Returns their number.
+    /// Finishes the blocks that a crash left uncounted where the server has no transactions. Returns their number. It leaves blocks that
+    /// an instance claimed within a minute: to count one in twice at a time would double it.
     ///
     /// # Errors
     /// The server failed.
-    pub async fn repair(&self) -> Result<usize, Error> {
-        let left = self.blocks.find(doc! {"uncounted": true}).projection(doc! {"dataFileList": 0});
-        let left: Vec<Document> = left.max_time(READ_MAX).await?.try_collect().await?;
-        for head in &left {
-            self.count_in(head).await?;
+    pub async fn repair(&self, now: DateTime) -> Result<usize, Error> {
+        let claimable = DateTime::from_millis(now.timestamp_millis().saturating_sub(CLAIM_MS));
+        let left = doc! {"uncounted": true, "$or": [{"claimedAt": null}, {"claimedAt": {"$lt": claimable}}]};
+        let heads = self.blocks.find(left.clone()).projection(doc! {"dataFileList": 0}).limit(SWEPT_MAX);
+        let heads: Vec<Document> = heads.max_time(READ_MAX).await?.try_collect().await?;
+        let mut repaired = 0;
+        for head in &heads {
+            let mut claim = left.clone();
+            claim.insert("_id", head.get("_id").cloned());
+            let claimed = self.blocks.update_one(claim, doc! {"$set": {"claimedAt": now}}).await?;
+            if claimed.matched_count == 1 {
+                self.count_in(head).await?;
+                repaired += 1;
+            }
         }
-        Ok(left.len())
+        Ok(repaired)
     }
 
     /// Counts an uncounted block into its dataset. Every step may be repeated: the dataset remembers the block until the head says
@@ -197,7 +213,7 @@ impl Store {
             self.blocks.delete_one(doc! {"_id": id}).await?;
             return Err(Refusal::no_dataset(pid).into());
         }
-        self.blocks.update_one(doc! {"_id": id}, doc! {"$unset": {"uncounted": ""}}).await?;
+        self.blocks.update_one(doc! {"_id": id}, doc! {"$unset": {"uncounted": "", "claimedAt": ""}}).await?;
         let forget = doc! {"$pull": {"uncountedBlocks": id}};
         self.datasets.update_one(doc! {"_id": pid}, forget).await?;
         Ok(())
@@ -207,6 +223,11 @@ impl Store {
 /// The parts of a block, by their key.
 fn of_block(id: &str) -> Document {
     doc! {"_id": {"$gte": {"block": id, "part": 0}, "$lte": {"block": id, "part": i32::MAX}}}
+}
+
+/// The entry of a block that no sweep has marked.
+fn unswept(id: &str) -> Document {
+    doc! {"_id": id, "swept": {"$ne": true}}
 }
 
 /// Adds a head to the counts of its dataset.
@@ -235,6 +256,11 @@ impl BlockWriter<'_> {
             }
             Some(full) => self.write_part(full).await,
         }
+    }
+
+    /// States the time at which files still arrive: a sweep leaves a block that has grown within an hour.
+    pub fn alive(&mut self, at: DateTime) {
+        self.alive_at = at;
     }
 
     /// The encoded bytes of the files in memory.
@@ -267,7 +293,12 @@ impl BlockWriter<'_> {
     async fn write_part(&mut self, files: Vec<Document>) -> Result<(), Error> {
         let id = self.creation.id;
         if self.starts.is_empty() {
-            self.store.staging.insert_one(doc! {"_id": id, "at": self.creation.at}).await?;
+            self.store.staging.insert_one(doc! {"_id": id, "at": self.alive_at}).await?;
+        } else {
+            let renewal = doc! {"$set": {"at": self.alive_at}};
+            if self.store.staging.update_one(unswept(id), renewal).await?.matched_count == 0 {
+                return self.swept().await;
+            }
         }
         self.starts.push(self.written);
         self.written += files.len() as i64;
@@ -305,21 +336,20 @@ impl BlockWriter<'_> {
             Write::Insert(store.blocks.clone(), stored.clone()),
         ];
         if !self.starts.is_empty() {
-            let staged = doc! {"_id": self.creation.id};
-            writes.push(Write::Delete(store.staging.clone(), staged, Matches::Some));
+            writes.push(Write::Delete(store.staging.clone(), unswept(self.creation.id), Matches::Some));
         }
         let _locked = store.locks.lock(&head.dataset).await;
         match transaction::run(&store.client, store.transactions, &writes).await {
             Ok(Outcome::Done) => Ok(stored),
             Ok(Outcome::Unmatched(0)) => Err(Refusal::no_dataset(&head.dataset).into()),
-            Ok(Outcome::Unmatched(_)) => self.swept().await,
+            Ok(Outcome::Unmatched(_)) => self.swept().await.map(|()| stored),
             Err(Error::Database(error)) if is_duplicate(&error) => Err(taken()),
             Err(error) => Err(error),
         }
     }
 
     /// Refuses a block whose first parts a sweep has removed, and removes the later ones.
-    async fn swept(&self) -> Result<Document, Error> {
+    async fn swept(&self) -> Result<(), Error> {
         self.store.remove_parts(&[self.creation.id.to_owned()]).await?;
         Err(Refusal::Conflict("the block took too long: send it again".into()).into())
     }
@@ -328,13 +358,13 @@ impl BlockWriter<'_> {
         if !self.starts.is_empty() {
             // From here on a sweep leaves the parts.
             let claim = doc! {"$set": {"publishing": true}};
-            let claimed = self.store.staging.update_one(doc! {"_id": self.creation.id}, claim).await?;
+            let claimed = self.store.staging.update_one(unswept(self.creation.id), claim).await?;
             if claimed.matched_count == 0 {
-                return self.swept().await;
+                self.swept().await?;
             }
         }
         let mut uncounted = stored.clone();
-        uncounted.insert("uncounted", true);
+        uncounted.extend(doc! {"uncounted": true, "claimedAt": self.alive_at});
         let inserted = self.store.blocks.insert_one(&uncounted).await;
         inserted.map_err(|error| if is_duplicate(&error) { taken() } else { error.into() })?;
         self.store.count_in(&uncounted).await?;

@@ -83,7 +83,7 @@ async fn send_all(store: &Store) {
     add(store, &dataset, "1", 3).await.unwrap();
     store.blocks("p/1", &any).await.unwrap();
     store.verify("p/1").await.unwrap();
-    store.repair().await.unwrap();
+    store.repair(at(0)).await.unwrap();
     store.sweep(at(9_000_000)).await.unwrap();
     store.history(&dataset, &any).await.unwrap();
     store.attachments("p/1", &any).await.unwrap();

@@ -108,6 +108,35 @@ async fn open_streams_take_no_memory_from_other_bodies() {
 }
 
 #[tokio::test]
+async fn a_line_of_a_slow_bulk_has_the_time_of_its_storage() {
+    let service = serve("bulk_slow", "").await;
+    let mut ann = Client::user(service.address(), "ann").await;
+    let mut slow = Client::connect(service.address()).await;
+    slow.token = ann.token.clone();
+    let mut body = raw("p/1");
+    body.as_object_mut().unwrap().remove("principalInvestigator");
+    slow.begin("/api/v4/datasets/bulk", &format!("{body}\n")).await;
+    let wait = async {
+        while String::from_utf8(ann.get("/metrics").await.body)
+            .unwrap()
+            .contains("catalogue_http_body_bytes 0\n")
+        {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(std::time::Duration::from_secs(20), wait).await.unwrap();
+    // The job that collects keys follows the time of changes: it would pass the waiting line.
+    let other = ann.post("/api/v3/datasets", &raw("p/2")).await.is(201);
+    slow.piece("").await;
+    slow.answer().await.is(201);
+    let first = ann.get("/api/v3/datasets/p%2F1").await.is(200);
+    for time in ["createdAt", "updatedAt"] {
+        assert!(first[time].as_str() >= other[time].as_str(), "{first} {other}");
+    }
+    service.stop().await;
+}
+
+#[tokio::test]
 async fn a_stream_beyond_the_memory_of_streams_is_refused_and_leaves_nothing() {
     let limits = "limits: {body_bytes_max: 100000, batch_bytes_max: 100000, bodies_bytes_max: 1000000}";
     let service = serve("stream_memory", limits).await;
