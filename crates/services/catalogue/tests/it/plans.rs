@@ -98,6 +98,7 @@ async fn send_all(store: &Store) {
     for caller in [Caller::Anonymous, Caller::User(user)] {
         lists(store, &rules.read_filter(&caller)).await;
     }
+    store.count(&doc! {}, &doc! {}, None, &|| NOW_MS).await.unwrap();
     store.block("p/1", "1", &any).await.unwrap();
     store.files("p/1", 0, 10, &any).await.unwrap();
     store.count_blocks("p/1").await.unwrap();
