@@ -34,7 +34,7 @@ async fn of_path(request: Request) -> Result<Reply, Refusal> {
 
 async fn add_to(request: Request, pid: Option<String>) -> Result<Reply, Refusal> {
     request.caller.user().ok_or(Refusal::Forbidden)?;
-    let body = attachment::read(&request.json()?, pid.as_deref())?;
+    let body = attachment::read(&request.json().await?, pid.as_deref())?;
     let targets = attachment::targets(&body);
     let dataset = changeable(&request, targets.first().unwrap_or(&""), Change::Update).await?;
     for other in targets.iter().skip(1) {

@@ -39,7 +39,7 @@ async fn add_to(request: Request) -> Result<Reply, Refusal> {
 
 async fn add_block(request: Request, pid: Option<String>) -> Result<Reply, Refusal> {
     request.caller.user().ok_or(Refusal::Forbidden)?;
-    let (head, files) = request.parsed(move |body| block::read(body, pid.as_deref())).await?;
+    let (head, files) = request.parsed(move |body| block::read(&body, pid.as_deref())).await?;
     let dataset = changeable(&request, &head.dataset, Change::Update).await?;
     let (id, state) = (request.state().new_id(), request.state());
     let creation = Creation { id: &id, dataset: &dataset, by: request.username(), at: request.now() };
@@ -52,7 +52,7 @@ async fn add_block(request: Request, pid: Option<String>) -> Result<Reply, Refus
 
 async fn check(request: Request) -> Result<Reply, Refusal> {
     request.caller.user().ok_or(Refusal::Forbidden)?;
-    Ok(Reply::Found(match request.parsed(|body| block::read(body, None).map(drop)).await {
+    Ok(Reply::Found(match request.parsed(|body| block::read(&body, None).map(drop)).await {
         Ok(()) => json!({"valid": true}),
         Err(Refusal::Properties(faults)) => json!({"valid": false, "errors": faults}),
         Err(other) => return Err(other),

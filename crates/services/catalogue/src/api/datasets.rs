@@ -1,5 +1,7 @@
 //! Creates, reads, changes and removes datasets.
 
+use std::sync::Arc;
+
 use axum::http::header::{CONTENT_TYPE, IF_UNMODIFIED_SINCE};
 use bson::{DateTime, Document, doc};
 use plimsoll_service::Routes;
@@ -48,8 +50,10 @@ pub(super) fn add(routes: Routes<State>) -> Routes<State> {
 
 async fn create(request: Request, version: Version) -> Result<Reply, Refusal> {
     request.caller.user().ok_or(Refusal::Forbidden)?;
-    let stored = made(&request, &request.json()?, version)?;
     request.take(request.call.body.len())?;
+    let request = Arc::new(request);
+    let maker = request.clone();
+    let stored = request.parsed(move |body| made(&maker, &body, version)).await?;
     request.state().store.create(&stored).await?;
     Ok(Reply::Created(show(&stored, version).into()))
 }
@@ -74,7 +78,8 @@ pub(super) fn made(request: &Request, body: &Value, version: Version) -> Result<
 
 async fn check(request: Request, version: Version) -> Result<Reply, Refusal> {
     request.caller.user().ok_or(Refusal::Forbidden)?;
-    let faults = dataset::faults(&request.json()?, version, &request.state().datasets.types);
+    let types = request.state().datasets.types.clone();
+    let faults = request.parsed(move |body| Ok(dataset::faults(&body, version, &types))).await?;
     let body =
         if faults.is_empty() { json!({"valid": true}) } else { json!({"valid": false, "errors": faults}) };
     Ok(Reply::Found(body))
@@ -200,14 +205,14 @@ pub(super) async fn relation_of(
 
 async fn patch(request: Request, version: Version) -> Result<Reply, Refusal> {
     request.caller.user().ok_or(Refusal::Forbidden)?;
-    let body = request.json()?;
+    let body = request.json().await?;
     let dataset = changed(&request, &body, version, Change::Update).await?;
     Ok(Reply::Found(show(&dataset, version).into()))
 }
 
 async fn replace(request: Request, version: Version) -> Result<Reply, Refusal> {
     request.caller.user().ok_or(Refusal::Forbidden)?;
-    let body = request.json()?;
+    let body = request.json().await?;
     let types = &request.state().datasets.types;
     let make = |stored: &Document| {
         let pid = request.part("pid").to_owned();

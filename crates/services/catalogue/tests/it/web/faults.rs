@@ -41,6 +41,19 @@ async fn a_query_that_the_database_does_not_accept_is_a_bad_request() {
 }
 
 #[tokio::test]
+async fn a_long_login_is_refused_and_a_body_of_millions_of_values_too() {
+    let service = serve("long_login", "").await;
+    let mut ann = Client::user(service.address(), "ann").await;
+    let long = json!({"username": "ann", "password": "x".repeat(5_000)});
+    ann.post("/api/v3/auth/login", &long).await.is(413);
+    let mut body = raw("p/1");
+    body["scientificMetadata"]["list"] = json!({"value": vec![0; 2_000_001], "unit": ""});
+    let refused = ann.post("/api/v3/datasets", &body).await.is(400);
+    assert!(refused["message"].as_str().unwrap().starts_with("more than 2000000 values"), "{refused}");
+    service.stop().await;
+}
+
+#[tokio::test]
 async fn sizes_that_no_count_can_hold_are_refused() {
     let service = serve("large_sizes", "").await;
     let mut ann = Client::user(service.address(), "ann").await;
