@@ -52,6 +52,11 @@ impl Refusal {
         Self::BadRequest(message.into())
     }
 
+    /// A query that takes too long.
+    pub fn too_slow() -> Self {
+        Self::bad("the query takes longer than 10 s: add conditions, or ask for a smaller page")
+    }
+
     /// A missing dataset.
     pub fn no_dataset(pid: &str) -> Self {
         Self::NotFound(format!("dataset: {} not found", shortened(pid)))

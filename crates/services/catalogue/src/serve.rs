@@ -99,7 +99,7 @@ pub async fn start(settings: Settings) -> Result<Running, StartError> {
     let clock = Clock::start();
     let database = open(&settings.database).await?;
     let store = Store::open(&database).await.map_err(storage)?;
-    store.repair().await.map_err(storage)?;
+    store.repair(DateTime::from_millis(clock.now_ms())).await.map_err(storage)?;
     let secret = match settings.secret_in_database {
         true => store.shared_secret(&settings.secret).await.map_err(storage)?,
         false => settings.secret,
@@ -135,7 +135,7 @@ async fn open(settings: &settings::Database) -> Result<mongodb::Database, StartE
     Ok(database)
 }
 
-/// Collects the keys of metadata and removes abandoned blocks, for ever.
+/// Collects the keys of metadata, removes abandoned blocks and finishes uncounted ones, for ever.
 async fn upkeep(store: Store, clock: Clock) {
     loop {
         let now = DateTime::from_millis(clock.now_ms());
@@ -156,8 +156,9 @@ enum Done {
 }
 
 async fn once(store: &Store, now: DateTime) -> Result<Done, storage::Error> {
-    // Neither job waits for the success of the other.
+    // No job waits for the success of another.
     let (batch, swept) = (store.collect_keys(now).await, store.sweep(now).await);
-    let (batch, swept) = (batch?, swept?);
-    Ok(if batch.datasets == 0 && swept == 0 { Done::All } else { Done::Some })
+    let repaired = store.repair(now).await;
+    let (batch, removed) = (batch?, swept? + repaired?);
+    Ok(if batch.datasets == 0 && removed == 0 { Done::All } else { Done::Some })
 }

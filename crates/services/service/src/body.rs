@@ -22,8 +22,7 @@ pub enum Takes {
     Json,
     /// A JSON array or lines of JSON, up to `batch_bytes_max`.
     Batch,
-    /// Any number of lines of JSON, each up to `body_bytes_max`, which the endpoint reads as they arrive. It may use `batch_bytes_max`
-    /// of memory.
+    /// Any number of lines of JSON, each an ordinary body in size and time, which the endpoint reads as they arrive.
     Stream,
 }
 
@@ -86,9 +85,7 @@ pub(crate) fn lines(
     if media(Takes::Stream, headers)? != Media::Lines {
         return Err(Problem::new(Kind::MediaType, "send `Content-Type: application/x-ndjson`"));
     }
-    let memory = budget.reservation();
-    memory.grow(limits.batch_bytes_max as usize).map_err(|_| busy())?;
-    Ok(Lines::new(body, limits.body.duration(), limits.body_bytes_max as usize, memory))
+    Ok(Lines::new(body, limits.body.duration(), limits.body_bytes_max as usize, budget.reservation()))
 }
 
 fn busy() -> Problem {

@@ -65,6 +65,8 @@ pub struct Context<S> {
     pub(crate) authenticator: Option<Authenticator>,
     pub(crate) rates: Option<RateLimiter>,
     pub(crate) bodies: Budget,
+    /// Memory for streams, which may stay open for long, apart from that of other bodies.
+    pub(crate) streams: Budget,
     pub(crate) requests: Semaphore,
     pub(crate) connections: Arc<Semaphore>,
     readiness: Readiness,
@@ -95,6 +97,7 @@ impl<S: State> Context<S> {
             authenticator: parts.authenticator,
             rates: limits.rate.map(RateLimiter::new),
             bodies: Budget::new(limits.bodies_bytes_max),
+            streams: Budget::new(limits.bodies_bytes_max),
             requests: Semaphore::new(limits.requests_max as usize),
             connections: Arc::new(Semaphore::new(limits.connections_max as usize)),
             readiness: Readiness::default(),

@@ -58,7 +58,7 @@ pub use clock::Clock;
 pub use context::{Context, State};
 pub use endpoint::{Call, Endpoint, Identifies};
 pub use limits::Limits;
-pub use lines::Lines;
+pub use lines::{Line, Lines};
 pub use openapi::About;
 pub use problem::{InvalidField, Kind, Problem};
 pub use product::{DatabaseClient, Product, StartError};

@@ -16,20 +16,21 @@ pub struct Limits {
     pub streams_max: u32,
     /// Requests in flight; a further request is answered 429.
     pub requests_max: u32,
-    /// Bytes of all request bodies in memory; a further body is answered 429.
+    /// Bytes of all request bodies in memory; a further body is answered 429. Streams have as many again, so that they keep no other
+    /// body out.
     pub bodies_bytes_max: u32,
     /// Bytes of all answers in memory, from the data read for them until they are sent; a further answer becomes a 429. Short
     /// answers and `/metrics` may exceed it a little.
     pub answers_bytes_max: u32,
     /// Bytes of an ordinary body.
     pub body_bytes_max: u32,
-    /// Bytes of the body of a batch, and of the memory of a stream.
+    /// Bytes of the body of a batch.
     pub batch_bytes_max: u32,
     /// Bytes of a request's head.
     pub head_bytes_max: u32,
     /// The time limit for a request's head; an idle connection is closed after it.
     pub idle: Span,
-    /// The time limit for a request's body.
+    /// The time limit for a request's body, or for a line of a stream.
     pub body: Span,
     /// The time limit for a connection to take any byte of its answers, and for a TLS handshake.
     pub stall: Span,

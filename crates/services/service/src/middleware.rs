@@ -79,10 +79,14 @@ impl<S: State> Handler<S> {
         params: Option<RawPathParams>,
         request: Request,
     ) -> Response<Body> {
-        let begun_ns = context.clock.now_ns();
+        let (begun_ns, is_read) = (context.clock.now_ns(), request.method().is_safe());
         let answer = self.checked(&context, params, request).await;
         let answer = answer.unwrap_or_else(|problem| S::refusal(&problem));
-        let need = if self.is_open() { Need::Urgent } else { Need::Refusable };
+        let need = match self.is_open() {
+            true => Need::Urgent,
+            false if is_read || !answer.status().is_success() => Need::Refusable,
+            false => Need::Settled,
+        };
         let response = sending::charged(&context.answers, answer, need);
         self.metrics.record(response.status(), context.clock.now_ns().saturating_sub(begun_ns));
         response
@@ -192,7 +196,7 @@ async fn call<S>(
     let params = params.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
     let (limits, bodies) = (&context.limits, &context.bodies);
     let (lines, body) = match takes {
-        Takes::Stream => (Some(body::lines(&parts.headers, body, limits, bodies)?), Body::empty()),
+        Takes::Stream => (Some(body::lines(&parts.headers, body, limits, &context.streams)?), Body::empty()),
         _ => (None, body),
     };
     let (media, body, memory) = body::read(takes, &parts.headers, body, limits, bodies).await?;

@@ -36,6 +36,8 @@ pub(crate) struct Charge(pub(crate) Reservation);
 pub(crate) enum Need {
     /// The caller may retry.
     Refusable,
+    /// The request has changed data: the caller would repeat the change. Its endpoint limits the answer beforehand.
+    Settled,
     /// The answer shows the state of the service, which matters most while memory is short.
     Urgent,
 }
@@ -50,6 +52,7 @@ pub(crate) fn charged(answers: &Budget, mut answer: Response<Body>, need: Need) 
     let taken = match need {
         _ if bytes <= SHORT_BYTES => memory.overdraw(bytes, u64::MAX),
         Need::Urgent => memory.overdraw(bytes, OVERDRAFT_BYTES),
+        Need::Settled => memory.overdraw(bytes, u64::MAX),
         Need::Refusable => memory.grow(bytes),
     };
     if let Err(error) = taken {
@@ -227,6 +230,7 @@ mod tests {
         check(SHORT_BYTES, Need::Refusable, 200);
         check(SHORT_BYTES + 1, Need::Refusable, 429);
         check(1 << 20, Need::Urgent, 200);
+        check(65 << 10, Need::Settled, 200);
         check(17 << 20, Need::Urgent, 429);
     }
 

@@ -118,7 +118,11 @@ fn gauges<S: State>(context: &Context<S>, page: &mut Page) {
             "Connections of clients.",
             used(context.connections.available_permits(), limits.connections_max),
         ),
-        ("http_body_bytes", "Bytes of request bodies in memory.", context.bodies.taken_bytes() as f64),
+        (
+            "http_body_bytes",
+            "Bytes of request bodies in memory.",
+            (context.bodies.taken_bytes() + context.streams.taken_bytes()) as f64,
+        ),
         ("http_answer_bytes", "Bytes of answers until they are sent.", context.answers.taken_bytes() as f64),
         ("uptime_seconds", "Time since the start.", context.clock.now_ns() as f64 / 1e9),
     ] {

@@ -1,5 +1,6 @@
 //! Parses JSON and refuses duplicate keys: a proxy in front of the service could use the other value.
 
+use std::cell::Cell;
 use std::fmt;
 
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
@@ -11,7 +12,7 @@ use serde_json::{Map, Number, Value};
 /// The bytes are not JSON; the category is `Data` for a duplicate key.
 pub fn parse(json: &[u8]) -> Result<Value, serde_json::Error> {
     let mut deserializer = serde_json::Deserializer::from_slice(json);
-    let value = Strict.deserialize(&mut deserializer)?;
+    let value = Strict(&Cell::new(0)).deserialize(&mut deserializer)?;
     deserializer.end()?;
     Ok(value)
 }
@@ -23,17 +24,26 @@ pub fn duplicate_key<E: Error>(key: &str) -> E {
     E::custom(format_args!("duplicate key {key:?}: remove one"))
 }
 
-struct Strict;
+/// The values of a text: each takes 32 bytes or more of memory, and may have one byte of text.
+const VALUES_MAX: u32 = 2_000_000;
 
-impl<'de> DeserializeSeed<'de> for Strict {
+/// Reads a value, and counts all values.
+#[derive(Clone, Copy)]
+struct Strict<'a>(&'a Cell<u32>);
+
+impl<'de> DeserializeSeed<'de> for Strict<'_> {
     type Value = Value;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
+        self.0.set(self.0.get().saturating_add(1));
+        if self.0.get() > VALUES_MAX {
+            return Err(D::Error::custom(format_args!("more than {VALUES_MAX} values: send fewer at once")));
+        }
         deserializer.deserialize_any(self)
     }
 }
 
-impl<'de> Visitor<'de> for Strict {
+impl<'de> Visitor<'de> for Strict<'_> {
     type Value = Value;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -46,14 +56,14 @@ impl<'de> Visitor<'de> for Strict {
             if object.contains_key(&key) {
                 return Err(duplicate_key(&key));
             }
-            object.insert(key, fields.next_value_seed(Strict)?);
+            object.insert(key, fields.next_value_seed(self)?);
         }
         Ok(Value::Object(object))
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut elements: A) -> Result<Value, A::Error> {
         let mut array = Vec::new();
-        while let Some(element) = elements.next_element_seed(Strict)? {
+        while let Some(element) = elements.next_element_seed(self)? {
             array.push(element);
         }
         Ok(Value::Array(array))

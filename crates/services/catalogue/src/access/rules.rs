@@ -104,7 +104,7 @@ impl Rules {
     /// [`Refusal::Forbidden`] without a role; [`Refusal::Foreign`] for a group of others or an own PID.
     pub fn create(&self, caller: &Caller, owner_group: &str, pid: Option<&str>) -> Result<(), Refusal> {
         let roles = &self.roles;
-        if has(caller, &roles.admin_groups) || has(caller, &roles.create_dataset_privileged_groups) {
+        if self.is_privileged(caller) {
             return Ok(());
         }
         let (with_pid, without) =
@@ -113,6 +113,19 @@ impl Rules {
             return Err(Refusal::Forbidden);
         }
         allowed(owns(caller, owner_group) && (with_pid || pid.is_none()))
+    }
+
+    /// Whether the caller may give a dataset to a group: the rule of creation, so that a change is no way round it.
+    ///
+    /// # Errors
+    /// [`Refusal::Foreign`] for a group of others.
+    pub fn give(&self, caller: &Caller, owner_group: &str) -> Result<(), Refusal> {
+        allowed(self.is_privileged(caller) || owns(caller, owner_group))
+    }
+
+    /// Whether the caller may make datasets of any group.
+    fn is_privileged(&self, caller: &Caller) -> bool {
+        has(caller, &self.roles.admin_groups) || has(caller, &self.roles.create_dataset_privileged_groups)
     }
 
     /// Whether the caller may change a document.

@@ -167,25 +167,23 @@ impl Request {
     /// The body is not JSON, or has a duplicate key, or `read` refuses it.
     pub(super) async fn parsed<T: Send + 'static>(
         &self,
-        read: impl FnOnce(&Value) -> Result<T, Refusal> + Send + 'static,
+        read: impl FnOnce(Value) -> Result<T, Refusal> + Send + 'static,
     ) -> Result<T, Refusal> {
-        if self.call.body.len() <= INLINE_BYTES_MAX {
-            return read(&self.json()?);
-        }
         let body = self.call.body.clone();
+        let is_short = body.len() <= INLINE_BYTES_MAX;
         let work = move || {
             let value = body::json(&body).map_err(|problem| Refusal::bad(problem.detail()))?;
-            read(&value)
+            read(value)
         };
-        blocking::run(work).await.unwrap_or(Err(Refusal::Unavailable))
+        if is_short { work() } else { blocking::run(work).await.unwrap_or(Err(Refusal::Unavailable)) }
     }
 
     /// The body as JSON.
     ///
     /// # Errors
     /// It is not JSON, or has a duplicate key.
-    pub(super) fn json(&self) -> Result<Value, Refusal> {
-        self.call.json().map_err(|problem| Refusal::bad(problem.detail()))
+    pub(super) async fn json(&self) -> Result<Value, Refusal> {
+        self.parsed(Ok).await
     }
 }
 

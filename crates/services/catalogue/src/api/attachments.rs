@@ -34,9 +34,13 @@ async fn of_path(request: Request) -> Result<Reply, Refusal> {
 
 async fn add_to(request: Request, pid: Option<String>) -> Result<Reply, Refusal> {
     request.caller.user().ok_or(Refusal::Forbidden)?;
-    let body = attachment::read(&request.json()?, pid.as_deref())?;
-    let target = attachment::target(&body).unwrap_or_default();
-    let dataset = changeable(&request, &target, Change::Update).await?;
+    let body = attachment::read(&request.json().await?, pid.as_deref())?;
+    let targets = attachment::targets(&body);
+    let dataset = changeable(&request, targets.first().unwrap_or(&""), Change::Update).await?;
+    for other in targets.iter().skip(1) {
+        changeable(&request, other, Change::Update).await?;
+    }
+    request.take(request.call.body.len())?;
     let state = request.state();
     let stored = attachment::store(body, &dataset, &state.new_id(), request.username(), request.now());
     state.store.attach(&stored).await?;

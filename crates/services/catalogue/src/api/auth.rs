@@ -11,6 +11,9 @@ use crate::Refusal;
 use crate::access::User;
 use crate::moment;
 
+/// The longest body of a login, because everyone may send one.
+const LOGIN_BYTES_MAX: usize = 4 << 10;
+
 action!(Login, POST "/api/v3/auth/login", "login", Json, "Log in with an account", login);
 action!(Logout, POST "/api/v3/auth/logout", "logout", Json, "Log out: the client forgets its token", logout);
 action!(Whoami, GET "/api/v3/auth/whoami", "whoami", Nothing, "The user of the token", own);
@@ -25,7 +28,10 @@ pub(super) fn add(routes: Routes<State>) -> Routes<State> {
 }
 
 async fn login(request: Request) -> Result<Reply, Refusal> {
-    let (state, body) = (request.state(), request.json()?);
+    if request.call.body.len() > LOGIN_BYTES_MAX {
+        return Err(Refusal::TooLarge);
+    }
+    let (state, body) = (request.state(), request.json().await?);
     let text = |name: &str| body.get(name).and_then(Value::as_str).unwrap_or_default();
     let user = state.accounts.login(text("username"), text("password")).ok_or(Refusal::Unauthorized)?;
     let life_s = i64::try_from(state.token.duration().as_secs()).unwrap_or(i64::MAX);

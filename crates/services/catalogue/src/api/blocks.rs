@@ -7,7 +7,7 @@ use super::action::{Of, Reply, Request, action};
 use super::datasets::{changeable, readable, relation_of};
 use super::state::State;
 use crate::Refusal;
-use crate::access::{Change, Owned};
+use crate::access::Change;
 use crate::documents::block::{self, Creation};
 use crate::query::include::Relation;
 
@@ -39,7 +39,7 @@ async fn add_to(request: Request) -> Result<Reply, Refusal> {
 
 async fn add_block(request: Request, pid: Option<String>) -> Result<Reply, Refusal> {
     request.caller.user().ok_or(Refusal::Forbidden)?;
-    let (head, files) = request.parsed(move |body| block::read(body, pid.as_deref())).await?;
+    let (head, files) = request.parsed(move |body| block::read(&body, pid.as_deref())).await?;
     let dataset = changeable(&request, &head.dataset, Change::Update).await?;
     let (id, state) = (request.state().new_id(), request.state());
     let creation = Creation { id: &id, dataset: &dataset, by: request.username(), at: request.now() };
@@ -52,7 +52,7 @@ async fn add_block(request: Request, pid: Option<String>) -> Result<Reply, Refus
 
 async fn check(request: Request) -> Result<Reply, Refusal> {
     request.caller.user().ok_or(Refusal::Forbidden)?;
-    Ok(Reply::Found(match request.parsed(|body| block::read(body, None).map(drop)).await {
+    Ok(Reply::Found(match request.parsed(|body| block::read(&body, None).map(drop)).await {
         Ok(()) => json!({"valid": true}),
         Err(Refusal::Properties(faults)) => json!({"valid": false, "errors": faults}),
         Err(other) => return Err(other),
@@ -78,9 +78,8 @@ async fn count_archived(request: Request) -> Result<Reply, Refusal> {
 
 async fn remove(request: Request) -> Result<Reply, Refusal> {
     let (state, pid, id) = (request.state(), request.part("pid"), request.part("oid"));
-    let dataset = state.store.dataset(pid).await?.ok_or_else(|| Refusal::no_dataset(pid))?;
-    state.rules.change(&request.caller, &Owned::of(&dataset), Change::DeleteBlock)?;
-    let head = state.store.block(pid, id).await?;
+    changeable(&request, pid, Change::DeleteBlock).await?;
+    let head = state.store.block(pid, id, &|bytes| request.take(bytes)).await?;
     let head = head.ok_or_else(|| Refusal::NotFound("origDatablock not found".into()))?;
     state.store.delete_block(&head).await?;
     Ok(Reply::Found(block::show(&head)))

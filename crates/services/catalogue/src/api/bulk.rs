@@ -1,13 +1,13 @@
 //! Creates many datasets, one per line.
 
-use bson::Document;
-use plimsoll_service::{Routes, strict_json};
+use bson::{Document, doc};
+use plimsoll_service::{Line, Routes, strict_json};
 use serde_json::{Value, json};
 
 use super::action::{Of, Reply, Request, action};
 use super::datasets::made;
 use super::state::State;
-use super::stream::unread;
+use super::stream::{HELD_FACTOR, unread};
 use crate::Refusal;
 use crate::documents::dataset::Version;
 
@@ -17,6 +17,9 @@ const LINES_MAX: usize = 10_000;
 const BATCH_MAX: usize = 200;
 /// The bytes of lines after which a command is sent.
 const BATCH_BYTES_MAX: usize = 4 << 20;
+
+/// The approximate size of a result, in bytes.
+const RESULT_BYTES: usize = 128;
 
 action!(Bulk, POST "/api/v4/datasets/bulk", "create_datasets", Stream, "Create datasets, one per line", bulk);
 
@@ -28,7 +31,8 @@ pub(super) fn add(routes: Routes<State>) -> Routes<State> {
 /// The results of the lines, and the datasets that are not stored yet.
 #[derive(Default)]
 struct Work {
-    results: Vec<Result<String, Refusal>>,
+    /// The number of each line, and its PID.
+    results: Vec<(u64, Result<String, Refusal>)>,
     waiting: Vec<(usize, Document)>,
     waiting_bytes: usize,
 }
@@ -44,7 +48,8 @@ async fn bulk(request: Request) -> Result<Reply, Refusal> {
             )));
         }
         work.add(&request, &line);
-        if work.waiting.len() == BATCH_MAX || work.waiting_bytes > BATCH_BYTES_MAX {
+        let has_room = lines.hold(HELD_FACTOR * work.waiting_bytes).is_ok();
+        if !has_room || work.waiting.len() == BATCH_MAX || work.waiting_bytes > BATCH_BYTES_MAX {
             work.store(&request).await?;
         }
     }
@@ -53,29 +58,36 @@ async fn bulk(request: Request) -> Result<Reply, Refusal> {
 }
 
 impl Work {
-    fn add(&mut self, request: &Request, line: &[u8]) {
-        let body = strict_json::parse(line).map_err(|error| Refusal::bad(error.to_string()));
-        let dataset = body.and_then(|body| made(request, &body, Version::V4));
-        self.results.push(match dataset {
+    fn add(&mut self, request: &Request, line: &Line) {
+        let body = strict_json::parse(&line.text).map_err(|error| Refusal::bad(error.to_string()));
+        let dataset = body.and_then(|body| {
+            request.take(RESULT_BYTES)?;
+            made(request, &body, Version::V4)
+        });
+        let result = match dataset {
             Ok(dataset) => {
                 let pid = dataset.get_str("_id").unwrap_or_default().to_owned();
                 self.waiting.push((self.results.len(), dataset));
-                self.waiting_bytes += line.len();
+                self.waiting_bytes += line.text.len();
                 Ok(pid)
             }
             Err(refusal) => Err(refusal),
-        });
+        };
+        self.results.push((line.number, result));
     }
 
     async fn store(&mut self, request: &Request) -> Result<(), Refusal> {
         if self.waiting.is_empty() {
             return Ok(());
         }
-        let (places, datasets): (Vec<usize>, Vec<Document>) =
+        let (places, mut datasets): (Vec<usize>, Vec<Document>) =
             std::mem::take(&mut self.waiting).into_iter().unzip();
         self.waiting_bytes = 0;
+        // A line may wait for long. The job that collects keys follows the time of the storage.
+        let now = request.now();
+        datasets.iter_mut().for_each(|it| it.extend(doc! {"createdAt": now, "updatedAt": now}));
         for (place, refusal) in request.state().store.create_many(&datasets).await? {
-            if let Some(result) = places.get(place).and_then(|place| self.results.get_mut(*place)) {
+            if let Some((_, result)) = places.get(place).and_then(|place| self.results.get_mut(*place)) {
                 *result = Err(refusal);
             }
         }
@@ -83,17 +95,17 @@ impl Work {
     }
 
     fn body(&self) -> Value {
-        let created = self.results.iter().filter(|result| result.is_ok()).count();
-        let result = |(index, result): (usize, &Result<String, Refusal>)| match result {
-            Ok(pid) => json!({"line": index + 1, "statusCode": 201, "pid": pid}),
+        let created = self.results.iter().filter(|(_, result)| result.is_ok()).count();
+        let result = |(number, result): &(u64, Result<String, Refusal>)| match result {
+            Ok(pid) => json!({"line": number, "statusCode": 201, "pid": pid}),
             Err(refusal) => {
                 let mut body = refusal.body();
-                body["line"] = (index + 1).into();
+                body["line"] = (*number).into();
                 body["statusCode"] = refusal.status().into();
                 body
             }
         };
-        let results: Vec<Value> = self.results.iter().enumerate().map(result).collect();
+        let results: Vec<Value> = self.results.iter().map(result).collect();
         json!({"created": created, "failed": results.len() - created, "results": results})
     }
 }

@@ -1,9 +1,11 @@
 //! Creates, reads, changes and removes datasets.
 
+use std::sync::Arc;
+
 use axum::http::header::{CONTENT_TYPE, IF_UNMODIFIED_SINCE};
-use bson::{DateTime, Document};
+use bson::{DateTime, Document, doc};
 use plimsoll_service::Routes;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc2822;
 
@@ -13,6 +15,8 @@ use crate::access::{Change, Owned};
 use crate::documents::dataset::{self, Creation, Form, Patch, Version, show};
 use crate::documents::{attachment, block, history};
 use crate::query::include::{self, Relation};
+use crate::query::page::Page;
+use crate::query::{Dialect, Find, filter};
 use crate::storage;
 use crate::{Refusal, moment};
 
@@ -46,7 +50,10 @@ pub(super) fn add(routes: Routes<State>) -> Routes<State> {
 
 async fn create(request: Request, version: Version) -> Result<Reply, Refusal> {
     request.caller.user().ok_or(Refusal::Forbidden)?;
-    let stored = made(&request, &request.json()?, version)?;
+    request.take(request.call.body.len())?;
+    let request = Arc::new(request);
+    let maker = request.clone();
+    let stored = request.parsed(move |body| made(&maker, &body, version)).await?;
     request.state().store.create(&stored).await?;
     Ok(Reply::Created(show(&stored, version).into()))
 }
@@ -71,7 +78,8 @@ pub(super) fn made(request: &Request, body: &Value, version: Version) -> Result<
 
 async fn check(request: Request, version: Version) -> Result<Reply, Refusal> {
     request.caller.user().ok_or(Refusal::Forbidden)?;
-    let faults = dataset::faults(&request.json()?, version, &request.state().datasets.types);
+    let types = request.state().datasets.types.clone();
+    let faults = request.parsed(move |body| Ok(dataset::faults(&body, version, &types))).await?;
     let body =
         if faults.is_empty() { json!({"valid": true}) } else { json!({"valid": false, "errors": faults}) };
     Ok(Reply::Found(body))
@@ -82,9 +90,17 @@ async fn check(request: Request, version: Version) -> Result<Reply, Refusal> {
 /// # Errors
 /// It does not exist, or belongs to others.
 pub(super) async fn readable(request: &Request) -> Result<Document, Refusal> {
-    let pid = request.part("pid");
+    readable_of(request, request.part("pid")).await
+}
+
+/// A dataset, if the caller may read it.
+///
+/// # Errors
+/// It does not exist, or belongs to others.
+pub(super) async fn readable_of(request: &Request, pid: &str) -> Result<Document, Refusal> {
     let state = request.state();
-    let dataset = state.store.dataset(pid).await?.ok_or_else(|| Refusal::no_dataset(pid))?;
+    let dataset = state.store.dataset_in(pid, &|bytes| request.take(bytes)).await?;
+    let dataset = dataset.ok_or_else(|| Refusal::no_dataset(pid))?;
     state.rules.read(&request.caller, &Owned::of(&dataset))?;
     Ok(dataset)
 }
@@ -96,17 +112,39 @@ pub(super) async fn readable(request: &Request) -> Result<Document, Refusal> {
 pub(super) async fn changeable(request: &Request, pid: &str, change: Change) -> Result<Document, Refusal> {
     let state = request.state();
     request.caller.user().ok_or(Refusal::Forbidden)?;
-    let dataset = state.store.dataset(pid).await?.ok_or_else(|| Refusal::no_dataset(pid))?;
+    let dataset = state.store.dataset_in(pid, &|bytes| request.take(bytes)).await?;
+    let dataset = dataset.ok_or_else(|| Refusal::no_dataset(pid))?;
     state.rules.change(&request.caller, &Owned::of(&dataset), change)?;
     Ok(dataset)
 }
 
 async fn read_v3(request: Request) -> Result<Reply, Refusal> {
-    let dataset = readable(&request).await?;
-    let mut body = show(&dataset, Version::V3);
-    let entries = request.state().store.history(&dataset, &|bytes| request.take(bytes)).await?;
-    body.insert("history".into(), entries.iter().map(history::show).collect());
+    let query = filter::translate(request.filter()?, Dialect::V3)?;
+    let mut dataset = readable(&request).await?;
+    let shows_history = query.projection.is_none();
+    if !shows_history {
+        dataset = selected(&request, &query).await?;
+    }
+    let mut body = with_relations(&request, &dataset, &query.include, Version::V3).await?;
+    if shows_history {
+        let entries = request.state().store.history(&dataset, &|bytes| request.take(bytes)).await?;
+        body.insert("history".into(), entries.iter().map(history::show).collect());
+    }
     Ok(Reply::Found(body.into()))
+}
+
+/// The fields of the dataset of the path that a query selects. Its conditions have no effect, as in SciCat.
+async fn selected(request: &Request, query: &Find) -> Result<Document, Refusal> {
+    let (state, pid) = (request.state(), request.part("pid"));
+    let find = Find {
+        filter: doc! {"_id": pid},
+        page: Page { limit: 1, ..Page::default() },
+        projection: query.projection.clone(),
+        include: Vec::new(),
+    };
+    let access = state.rules.read_filter(&request.caller);
+    let mut found = state.store.list(&access, &find, None, &|bytes| request.take(bytes)).await?;
+    found.documents.pop().ok_or_else(|| Refusal::no_dataset(pid))
 }
 
 async fn read_v4(request: Request) -> Result<Reply, Refusal> {
@@ -117,18 +155,31 @@ async fn read_v4(request: Request) -> Result<Reply, Refusal> {
 
 async fn read_public(request: Request) -> Result<Reply, Refusal> {
     let pid = request.part("pid");
-    let dataset = request.state().store.dataset(pid).await?;
+    let dataset = request.state().store.dataset_in(pid, &|bytes| request.take(bytes)).await?;
     let dataset = dataset.filter(|dataset| Owned::of(dataset).is_published);
     related(&request, &dataset.ok_or_else(|| Refusal::no_dataset(pid))?).await
 }
 
 async fn related(request: &Request, dataset: &Document) -> Result<Reply, Refusal> {
     let relations = include::named(request.parameters("include"))?;
-    let mut body = show(dataset, Version::V4);
+    Ok(Reply::Found(with_relations(request, dataset, &relations, Version::V4).await?.into()))
+}
+
+/// A dataset with some of its relations.
+///
+/// # Errors
+/// Those of [`relation_of`].
+pub(super) async fn with_relations(
+    request: &Request,
+    dataset: &Document,
+    relations: &[Relation],
+    version: Version,
+) -> Result<Map<String, Value>, Refusal> {
+    let mut body = show(dataset, version);
     for relation in relations {
-        body.insert(relation.name().into(), relation_of(request, dataset, relation).await?);
+        body.insert(relation.name().into(), relation_of(request, dataset, *relation).await?);
     }
-    Ok(Reply::Found(body.into()))
+    Ok(body)
 }
 
 /// The documents of a relation. A relation that the catalogue does not keep has none.
@@ -154,14 +205,14 @@ pub(super) async fn relation_of(
 
 async fn patch(request: Request, version: Version) -> Result<Reply, Refusal> {
     request.caller.user().ok_or(Refusal::Forbidden)?;
-    let body = request.json()?;
+    let body = request.json().await?;
     let dataset = changed(&request, &body, version, Change::Update).await?;
     Ok(Reply::Found(show(&dataset, version).into()))
 }
 
 async fn replace(request: Request, version: Version) -> Result<Reply, Refusal> {
     request.caller.user().ok_or(Refusal::Forbidden)?;
-    let body = request.json()?;
+    let body = request.json().await?;
     let types = &request.state().datasets.types;
     let make = |stored: &Document| {
         let pid = request.part("pid").to_owned();
@@ -197,12 +248,16 @@ async fn altered(
     make: impl Fn(&Document) -> Result<Patch, Refusal> + Send + Sync,
 ) -> Result<Document, Refusal> {
     let pid = request.part("pid");
+    request.take(request.call.body.len())?;
     for _ in 0..ATTEMPTS_MAX {
         let stored = changeable(request, pid, change).await?;
         unmodified(request, &stored)?;
         let patch = make(&stored)?;
         if patch.is_empty() {
             return Ok(stored);
+        }
+        if let Some(group) = patch.set.get("ownerGroup") {
+            request.state().rules.give(&request.caller, group.as_str().unwrap_or_default())?;
         }
         match request.state().store.update(&stored, &patch, request.username(), request.now()).await {
             Err(storage::Error::Changed) => (),

@@ -2,14 +2,14 @@
 
 use bson::Document;
 use plimsoll_service::Routes;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::action::{Of, Reply, Request, action};
-use super::datasets::relation_of;
+use super::datasets::with_relations;
 use super::state::State;
 use crate::Refusal;
 use crate::access::Caller;
-use crate::documents::dataset::{Version, show};
+use crate::documents::dataset::Version;
 use crate::query::page::Cursor;
 use crate::query::{Dialect, Find, facets, filter, full};
 
@@ -107,7 +107,7 @@ async fn listed(
     let page = state.store.list(access, &query, cursor.as_ref(), &|bytes| request.take(bytes)).await?;
     let mut datasets = Vec::with_capacity(page.documents.len());
     for document in &page.documents {
-        datasets.push(shown(request, document, &query, version).await?);
+        datasets.push(with_relations(request, document, &query.include, version).await?);
     }
     Ok(Reply::Found(match after {
         None => datasets.into(),
@@ -121,7 +121,7 @@ async fn find_one(request: Request, view: View) -> Result<Reply, Refusal> {
     query.page.limit = 1;
     let page = request.state().store.list(&access, &query, None, &|bytes| request.take(bytes)).await?;
     let Some(document) = page.documents.first() else { return Ok(Reply::Empty) };
-    Ok(Reply::Found(shown(&request, document, &query, view.version()).await?))
+    Ok(Reply::Found(with_relations(&request, document, &query.include, view.version()).await?.into()))
 }
 
 async fn count(request: Request, view: View) -> Result<Reply, Refusal> {
@@ -137,18 +137,4 @@ async fn count(request: Request, view: View) -> Result<Reply, Refusal> {
         body["capped"] = true.into();
     }
     Ok(Reply::Found(body))
-}
-
-/// A dataset with the relations of a query.
-async fn shown(
-    request: &Request,
-    dataset: &Document,
-    query: &Find,
-    version: Version,
-) -> Result<Value, Refusal> {
-    let mut body = show(dataset, version);
-    for relation in &query.include {
-        body.insert(relation.name().into(), relation_of(request, dataset, *relation).await?);
-    }
-    Ok(body.into())
 }

@@ -5,6 +5,7 @@ pub mod auth;
 pub mod blocks;
 pub mod bulk;
 pub mod datasets;
+pub mod files;
 pub mod health;
 pub mod keys;
 pub mod lifecycle;
@@ -55,6 +56,7 @@ fn routes() -> Routes<State> {
     let routes = bulk::add(routes);
     let routes = blocks::add(routes);
     let routes = stream::add(routes);
+    let routes = files::add(routes);
     let routes = attachments::add(routes);
     health::add(routes)
 }

@@ -37,9 +37,7 @@ impl From<storage::Error> for Refusal {
         match error {
             storage::Error::Refused(refusal) => refusal,
             storage::Error::Changed => Self::Conflict("the document changes all the time: retry".into()),
-            storage::Error::Database(error) if storage::is_too_slow(&error) => {
-                Self::bad("the query takes longer than 10 s: add conditions, or ask for a smaller page")
-            }
+            storage::Error::Database(error) if storage::is_too_slow(&error) => Self::too_slow(),
             storage::Error::Database(error) if storage::is_bad_query(&error) => {
                 Self::bad("the database does not accept the query: check its patterns and its order")
             }

@@ -1,5 +1,6 @@
 //! Adds a block of any number of files, one per line, as they arrive.
 
+use bson::DateTime;
 use plimsoll_service::{Kind, Lines, Problem, Routes, strict_json};
 use serde_json::Value;
 
@@ -10,6 +11,9 @@ use crate::Refusal;
 use crate::access::Change;
 use crate::documents::block::{self, Creation, Head};
 use crate::storage::BlockWriter;
+
+/// The memory of a document, for each of its encoded bytes.
+pub(super) const HELD_FACTOR: usize = 4;
 
 action!(Stream, POST "/api/v4/origdatablocks/stream", "stream_block", Stream, "Add a block of files, one per line", stream);
 
@@ -26,7 +30,7 @@ async fn stream(request: Request) -> Result<Reply, Refusal> {
     let id = request.state().new_id();
     let creation = Creation { id: &id, dataset: &dataset, by: request.username(), at: request.now() };
     let mut writer = request.state().store.block_writer(creation);
-    if let Err(refusal) = write(&mut writer, &mut lines).await {
+    if let Err(refusal) = write(&mut writer, &mut lines, || request.now()).await {
         writer.abandon().await?;
         return Err(refusal);
     }
@@ -49,28 +53,35 @@ fn head(request: &Request) -> Result<Head, Refusal> {
 
 fn size(text: &str) -> Result<i64, Refusal> {
     let size = text.parse().ok().filter(|size| *size >= 0);
-    size.ok_or_else(|| Refusal::bad("size must be an integer number and not less than 0"))
+    let size = size.ok_or_else(|| Refusal::bad("size must be an integer number and not less than 0"))?;
+    if size <= block::SIZE_MAX { Ok(size) } else { Err(Refusal::bad(block::too_much())) }
 }
 
 /// Writes the files of all lines. A fault names its line.
-async fn write(writer: &mut BlockWriter<'_>, lines: &mut Lines) -> Result<(), Refusal> {
-    let mut number = 0_u64;
+async fn write(
+    writer: &mut BlockWriter<'_>,
+    lines: &mut Lines,
+    now: impl Fn() -> DateTime + Send + Sync,
+) -> Result<(), Refusal> {
     while let Some(line) = lines.next().await.map_err(|problem| unread(&problem))? {
-        number += 1;
-        if line.trim_ascii().is_empty() {
-            continue;
-        }
-        let fault = |fault: String| Refusal::Properties(vec![format!("line {number}: {fault}")]);
-        let file: Value = strict_json::parse(&line).map_err(|error| fault(error.to_string()))?;
+        let fault = |fault: String| Refusal::Properties(vec![format!("line {}: {fault}", line.number)]);
+        let file: Value = strict_json::parse(&line.text).map_err(|error| fault(error.to_string()))?;
+        writer.alive(now());
         writer.push(block::file(&file).map_err(fault)?).await?;
+        lines.hold(HELD_FACTOR * writer.held_bytes()).map_err(|problem| unread(&problem))?;
     }
-    if writer.files() == 0 { Err(Refusal::Properties(vec!["send at least one file".into()])) } else { Ok(()) }
+    match writer.files() {
+        0 => Err(Refusal::Properties(vec!["send at least one file".into()])),
+        _ if writer.bytes() > block::SIZE_MAX => Err(Refusal::Properties(vec![block::too_much()])),
+        _ => Ok(()),
+    }
 }
 
 /// The refusal of lines that cannot be read.
 pub(super) fn unread(problem: &Problem) -> Refusal {
     match problem.kind() {
         Kind::TooLarge => Refusal::TooLarge,
+        Kind::Busy => Refusal::Busy,
         _ => Refusal::bad(problem.detail()),
     }
 }

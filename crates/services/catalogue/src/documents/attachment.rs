@@ -26,6 +26,8 @@ const FIELDS: [(&str, Kind); 14] = [
     ("orcidOfOwner", Kind::Text),
     ("sharedWith", Kind::Texts),
 ];
+/// The datasets of an attachment.
+const TARGETS_MAX: usize = 20;
 /// The key of an attachment, in each version.
 const KEYS: [&str; 2] = ["aid", "id"];
 
@@ -45,7 +47,11 @@ pub fn read(body: &Value, dataset: Option<&str>) -> Result<Document, Refusal> {
     if let Some(pid) = dataset {
         document.insert("datasetId", pid);
     }
-    match target(&document) {
+    let targets = targets(&document);
+    match targets.first().map(|pid| (*pid).to_owned()) {
+        _ if targets.len() > TARGETS_MAX => {
+            faults.push(format!("relationships should name at most {TARGETS_MAX} datasets"));
+        }
         Some(pid) => relate(&mut document, pid),
         None => faults.push("relationships should name a dataset".into()),
     }
@@ -58,15 +64,20 @@ fn field(name: &str, value: &Value) -> Result<Bson, String> {
     typed(name, *kind, value)
 }
 
-/// The dataset of an attachment: `datasetId`, or the first relationship to a dataset.
-pub fn target(document: &Document) -> Option<String> {
+/// The datasets of an attachment, each once: that of `datasetId`, then those of its relationships.
+pub fn targets(document: &Document) -> Vec<&str> {
     let stated = document.get_str("datasetId").ok().filter(|pid| !pid.is_empty());
-    let related = || {
-        let relationships = document.get_array("relationships").ok()?;
-        let to_dataset = |it: &&Document| it.get_str("targetType").is_ok_and(|kind| kind == "dataset");
-        relationships.iter().filter_map(Bson::as_document).find(to_dataset)?.get_str("targetId").ok()
-    };
-    stated.or_else(related).map(str::to_owned)
+    let to_dataset = |it: &&Document| it.get_str("targetType").is_ok_and(|kind| kind == "dataset");
+    let relationships = document.get_array("relationships").into_iter().flatten();
+    let related = relationships.filter_map(Bson::as_document).filter(to_dataset);
+    let related = related.filter_map(|it| it.get_str("targetId").ok());
+    let mut found = Vec::new();
+    for pid in stated.into_iter().chain(related) {
+        if !found.contains(&pid) && found.len() <= TARGETS_MAX {
+            found.push(pid);
+        }
+    }
+    found
 }
 
 fn relate(document: &mut Document, pid: String) {
@@ -119,7 +130,7 @@ mod tests {
         for (body, dataset) in [(v4, None), (v3, Some("a/b"))] {
             let read = read(&body, dataset).unwrap();
             let stored = store(read, &doc! {"accessGroups": ["h"]}, "1", "ann", DateTime::from_millis(0));
-            assert_eq!(target(&stored).as_deref(), Some("a/b"));
+            assert_eq!(targets(&stored), ["a/b"]);
             let shown = show(&stored);
             assert_eq!(
                 (&shown["id"], &shown["aid"], &shown["accessGroups"]),

@@ -18,6 +18,10 @@ pub const PART_BYTES_MAX: usize = 4 << 20;
 const PATH_BYTES_MAX: usize = 4_096;
 /// The maximum number of faults in an answer.
 const FAULTS_MAX: usize = 20;
+/// The largest size of a file and of a block, in bytes: clients read sizes as doubles.
+pub const SIZE_MAX: i64 = 1 << 53;
+/// The largest stored form of a file, in bytes.
+pub const FILE_BYTES_MAX: usize = 1 << 20;
 /// The fields of a file, and whether each is required.
 const FILE: [(&str, Kind, bool); 9] = [
     ("path", Kind::Text, true),
@@ -85,8 +89,10 @@ fn head(fields: &Map<String, Value>, dataset: Option<&str>, faults: &mut Vec<Str
         faults.push("datasetId should not be empty".into());
     }
     let size = fields.get("size").and_then(Value::as_i64).filter(|size| *size >= 0);
-    if size.is_none() {
-        faults.push("size must be an integer number and not less than 0".into());
+    match size {
+        None => faults.push("size must be an integer number and not less than 0".into()),
+        Some(size) if size > SIZE_MAX => faults.push(too_much()),
+        Some(_) => (),
     }
     let checksum = match fields.get("chkAlg") {
         None | Some(Value::Null) => None,
@@ -117,9 +123,26 @@ pub fn file(value: &Value) -> Result<Document, String> {
             None => (),
         }
     }
+    if is_too_large(&file) {
+        return Err(too_much());
+    }
     let path = file.get_str("path").unwrap_or_default();
     let valid = (1..=PATH_BYTES_MAX).contains(&path.len());
     if valid { Ok(file) } else { Err(format!("path must have 1 to {PATH_BYTES_MAX} bytes")) }
+}
+
+/// Whether a file is larger than the largest size.
+fn is_too_large(file: &Document) -> bool {
+    match file.get("size") {
+        Some(Bson::Int64(size)) => *size > SIZE_MAX,
+        Some(Bson::Double(size)) => *size > SIZE_MAX as f64,
+        _ => false,
+    }
+}
+
+/// The fault of a size above the largest one.
+pub fn too_much() -> String {
+    format!("size must not be more than {SIZE_MAX}")
 }
 
 /// Splits files into lists that fit into documents, one list in memory at a time.
@@ -143,6 +166,11 @@ impl Splitter {
         before
     }
 
+    /// The encoded bytes of the current list.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
     /// The last list.
     pub fn finish(self) -> Vec<Document> {
         self.files
@@ -150,7 +178,7 @@ impl Splitter {
 }
 
 /// The bytes of a file in an array: itself, and a key of up to ten digits.
-fn encoded_bytes(file: &Document) -> usize {
+pub fn encoded_bytes(file: &Document) -> usize {
     const KEY_BYTES: usize = 12;
     // Names have no zero byte, so encoding does not fail.
     file.to_vec().map_or(0, |bytes| bytes.len()) + KEY_BYTES
@@ -169,13 +197,17 @@ pub struct Creation<'a> {
     pub at: bson::DateTime,
 }
 
-/// The stored head with the first files. `files_count` counts those of all `parts`, which is zero for a block in one document.
+/// The list of the number of the first file in each part of a block, in its head: a page of files reads only its parts.
+pub const PART_STARTS: &str = "partStarts";
+
+/// The stored head with the first files. `files_count` counts all files, and `starts` names the first file of each part: none for a block in
+/// one document.
 pub fn store(
     head: &Head,
     creation: &Creation<'_>,
     files: Vec<Document>,
     file_count: i64,
-    parts: i32,
+    starts: &[i64],
 ) -> Document {
     let mut document = doc! {
         "_id": creation.id, "datasetId": &head.dataset, "size": head.size, "fileCount": file_count,
@@ -190,8 +222,9 @@ pub fn store(
         }
     }
     document.insert("dataFileList", files);
-    if parts > 0 {
-        document.insert("parts", parts);
+    if !starts.is_empty() {
+        document.insert("parts", starts.len() as i32);
+        document.insert(PART_STARTS, starts);
     }
     document
 }
@@ -210,7 +243,7 @@ pub fn file_count(block: &Document) -> i64 {
 /// The body of a stored block.
 pub fn show(block: &Document) -> Value {
     let mut body = object(block);
-    for internal in ["fileCount", "parts", "uncounted", "__v"] {
+    for internal in ["fileCount", "parts", PART_STARTS, "uncounted", "claimedAt", "__v"] {
         body.remove(internal);
     }
     if let Some(id) = block.get("_id").and_then(Bson::as_str) {
@@ -239,7 +272,7 @@ mod tests {
         let (head, files) = read(&body(), None).unwrap();
         let dataset = doc! {"ownerGroup": "g", "accessGroups": ["h"], "isPublished": true, "owner": "x"};
         let creation = Creation { id: "1", dataset: &dataset, by: "ann", at: DateTime::from_millis(0) };
-        let stored = store(&head, &creation, files, 1, 0);
+        let stored = store(&head, &creation, files, 1, &[]);
         assert_eq!(file_count(&stored), 1);
         let shown = show(&stored);
         let mut expected = body();

@@ -1,11 +1,15 @@
 //! Makes and shows entries of the history.
 
-use bson::{DateTime, Document, doc};
+use bson::{Bson, DateTime, Document, doc};
 use serde_json::{Map, Value, json};
 
 use super::dataset::Patch;
 use super::json::{object, shown};
 
+/// The bytes of both sides of an entry: the server accepts 16 MiB with the other fields.
+const SIDES_BYTES_MAX: usize = 15 << 20;
+/// The bytes of a value in an entry that would be larger.
+const VALUE_BYTES_MAX: usize = 64 << 10;
 /// The fields that change with every update.
 const STAMPS: [&str; 2] = ["updatedBy", "updatedAt"];
 
@@ -35,10 +39,29 @@ fn entry(
     at: DateTime,
 ) -> Document {
     let id = stored.get("_id").cloned();
+    let (before, after) = match bytes(&before) + bytes(&after) > SIDES_BYTES_MAX {
+        true => (shortened(before), shortened(after)),
+        false => (before, after),
+    };
     doc! {
         "subsystem": "Dataset", "documentId": id, "operation": operation, "user": user, "timestamp": at,
         "before": before, "after": after,
     }
+}
+
+/// Leaves out large values, so that a large dataset can be changed and removed.
+fn shortened(side: Document) -> Document {
+    let short = |(name, value): (String, Bson)| match bytes(&doc! {"": &value}) {
+        bytes if bytes > VALUE_BYTES_MAX => {
+            (name, format!("{bytes} bytes: too large for the history").into())
+        }
+        _ => (name, value),
+    };
+    side.into_iter().map(short).collect()
+}
+
+fn bytes(document: &Document) -> usize {
+    document.to_vec().map_or(usize::MAX / 2, |bytes| bytes.len())
 }
 
 /// An entry in the form of version 3: `{updatedBy, updatedAt, field: {previousValue, currentValue}}`.

@@ -8,6 +8,7 @@
 //! * [`page`]: skip, limit, sort and the cursor of a list; [`mod@include`]: the relations that an answer includes.
 
 pub mod facets;
+pub mod files;
 pub mod filter;
 pub mod full;
 pub mod include;

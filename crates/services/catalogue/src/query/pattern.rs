@@ -6,6 +6,9 @@ use crate::refusal::shortened;
 
 /// The largest number in a quantifier such as `{1,100}`.
 const REPEAT_MAX: u32 = 100;
+/// The quantifiers with more choices than these.
+const LONG_MAX: u32 = 3;
+const CHOICES_MAX: u32 = 10;
 
 /// Checks a pattern. It must be short, with few quantifiers. A quantifier around another one or around a choice, a look-around and a
 /// reference are refused.
@@ -47,7 +50,7 @@ fn fault(pattern: &str) -> Option<String> {
     if pattern.len() > PATTERN_BYTES_MAX || pattern.contains('\0') {
         return Some(format!("write at most {PATTERN_BYTES_MAX} bytes"));
     }
-    let mut scan = Scan { rest: pattern.chars().peekable(), groups: Vec::new(), quantifiers: 0 };
+    let mut scan = Scan { rest: pattern.chars().peekable(), groups: Vec::new(), quantifiers: 0, long: 0 };
     scan.run().err().map(str::to_owned)
 }
 
@@ -57,6 +60,8 @@ struct Scan<'a> {
     /// For each open group whether it contains a quantifier or a choice.
     groups: Vec<bool>,
     quantifiers: u32,
+    /// The quantifiers without an upper bound, or with a large one: the work grows with a power of their number.
+    long: u32,
 }
 
 impl Scan<'_> {
@@ -125,8 +130,13 @@ impl Scan<'_> {
     }
 
     fn quantifier(&mut self, opening: char) -> Result<(), &'static str> {
-        if opening == '{' {
-            self.repeat()?;
+        let is_long = match opening {
+            '{' => self.repeat()?,
+            opening => opening != '?',
+        };
+        self.long += u32::from(is_long);
+        if self.long > LONG_MAX {
+            return Err("write at most three of *, + and {n,}");
         }
         // `?` and `+` after a quantifier change its greed only.
         self.rest.next_if(|c| matches!(c, '?' | '+'));
@@ -135,14 +145,20 @@ impl Scan<'_> {
         if self.quantifiers > QUANTIFIERS_MAX { Err("use fewer quantifiers") } else { Ok(()) }
     }
 
-    fn repeat(&mut self) -> Result<(), &'static str> {
+    /// Reads the numbers of a quantifier. Returns whether it leaves many choices.
+    fn repeat(&mut self) -> Result<bool, &'static str> {
         let mut text = String::new();
         while let Some(c) = self.rest.next_if(|c| c.is_ascii_digit() || *c == ',') {
             text.push(c);
         }
         let ended = self.rest.next_if_eq(&'}').is_some();
         let small = |number: &str| number.is_empty() || number.parse().is_ok_and(|it: u32| it <= REPEAT_MAX);
-        if ended && text.split(',').all(small) { Ok(()) } else { Err("repeat at most 100 times: {1,100}") }
+        if !ended || !text.split(',').all(small) {
+            return Err("repeat at most 100 times: {1,100}");
+        }
+        let Some((least, most)) = text.split_once(',') else { return Ok(false) };
+        let (least, most) = (least.parse().unwrap_or(0), most.parse().unwrap_or(u32::MAX));
+        Ok(most.saturating_sub(least) > CHOICES_MAX)
     }
 }
 
@@ -173,6 +189,8 @@ mod tests {
     fn patterns_of_unbounded_work_are_refused() {
         for pattern in [
             "(a+)+$",
+            "a*a*a*a*$",
+            "a{0,99}b{1,}c+d*",
             "((a*))*",
             "(a|b+){2,}",
             "(a|a)*b",

@@ -3,18 +3,20 @@
 use bson::{DateTime, Document, doc};
 use futures_util::TryStreamExt;
 
-use super::error::is_duplicate;
+use super::error::{fits, is_duplicate};
 use super::transaction::{self, Matches, Outcome, Write};
 use super::{Error, READ_MAX, Room, Store, Transactions, room};
 use crate::Refusal;
 use crate::documents::block::{self, Creation, Head, Splitter};
 
 /// The maximum number of blocks of a dataset in an answer.
-const BLOCKS_MAX: i64 = 10_000;
+pub(super) const BLOCKS_MAX: i64 = 10_000;
 /// The age from which a sweep removes an unfinished block, in milliseconds.
 const ABANDONED_MS: i64 = 3_600_000;
 /// The age from which a sweep removes a block whose publication did not finish, in milliseconds.
 const STUCK_MS: i64 = 86_400_000;
+/// The time for which an uncounted block belongs to the instance that counts it, in milliseconds.
+const CLAIM_MS: i64 = 60_000;
 /// The maximum number of unfinished blocks that one sweep removes.
 const SWEPT_MAX: i64 = 100;
 
@@ -24,16 +26,31 @@ pub struct BlockWriter<'a> {
     creation: Creation<'a>,
     splitter: Splitter,
     first: Option<Vec<Document>>,
+    first_bytes: usize,
+    alive_at: DateTime,
     files: i64,
+    /// The files of the first list and of the parts so far.
+    written: i64,
     bytes: i64,
-    parts: i32,
+    /// The number of the first file of each part.
+    starts: Vec<i64>,
 }
 
 impl Store {
     /// Begins a block.
     pub fn block_writer<'a>(&'a self, creation: Creation<'a>) -> BlockWriter<'a> {
-        let splitter = Splitter::default();
-        BlockWriter { store: self, creation, splitter, first: None, files: 0, bytes: 0, parts: 0 }
+        BlockWriter {
+            store: self,
+            alive_at: creation.at,
+            creation,
+            splitter: Splitter::default(),
+            first: None,
+            first_bytes: 0,
+            files: 0,
+            written: 0,
+            bytes: 0,
+            starts: Vec::new(),
+        }
     }
 
     /// Stores a block whose files are in memory. Returns its stored head.
@@ -65,9 +82,10 @@ impl Store {
     /// The head of a block of a dataset.
     ///
     /// # Errors
-    /// The server failed.
-    pub async fn block(&self, pid: &str, id: &str) -> Result<Option<Document>, Error> {
-        Ok(self.blocks.find_one(doc! {"_id": id, "datasetId": pid}).max_time(READ_MAX).await?)
+    /// The answer has no room, or the server failed.
+    pub async fn block(&self, pid: &str, id: &str, room: Room<'_>) -> Result<Option<Document>, Error> {
+        let found = self.blocks.find(doc! {"_id": id, "datasetId": pid}).limit(1).max_time(READ_MAX);
+        Ok(room::read(found.await?, room).await?.pop())
     }
 
     /// The number of blocks of a dataset.
@@ -145,29 +163,41 @@ impl Store {
         let old: Vec<Document> = old.await?.try_collect().await?;
         for staged in &old {
             let id = staged.get_str("_id").unwrap_or_default();
-            // Without its entry a block cannot be published any more, so no reader misses the parts.
+            // A marked block cannot be published any more, so no reader misses the parts. The entry goes last: a sweep that is cut off
+            // finds it again.
             let entry = doc! {"$and": [{"_id": id}, {"$or": [&idle, &stuck]}]};
-            if self.staging.delete_one(entry).await?.deleted_count == 0 {
+            if self.staging.update_one(entry, doc! {"$set": {"swept": true}}).await?.matched_count == 0 {
                 continue;
             }
             if self.blocks.find_one(doc! {"_id": id}).projection(doc! {"_id": 1}).await?.is_none() {
                 self.parts.delete_many(of_block(id)).await?;
             }
+            self.staging.delete_one(doc! {"_id": id}).await?;
         }
         Ok(old.len())
     }
 
-    /// Finishes the blocks that a crash left uncounted where the server has no transactions. Returns their number.
+    /// Finishes the blocks that a crash left uncounted where the server has no transactions. Returns their number. It leaves blocks that
+    /// an instance claimed within a minute: to count one in twice at a time would double it.
     ///
     /// # Errors
     /// The server failed.
-    pub async fn repair(&self) -> Result<usize, Error> {
-        let left = self.blocks.find(doc! {"uncounted": true}).projection(doc! {"dataFileList": 0});
-        let left: Vec<Document> = left.max_time(READ_MAX).await?.try_collect().await?;
-        for head in &left {
-            self.count_in(head).await?;
+    pub async fn repair(&self, now: DateTime) -> Result<usize, Error> {
+        let claimable = DateTime::from_millis(now.timestamp_millis().saturating_sub(CLAIM_MS));
+        let left = doc! {"uncounted": true, "$or": [{"claimedAt": null}, {"claimedAt": {"$lt": claimable}}]};
+        let heads = self.blocks.find(left.clone()).projection(doc! {"dataFileList": 0}).limit(SWEPT_MAX);
+        let heads: Vec<Document> = heads.max_time(READ_MAX).await?.try_collect().await?;
+        let mut repaired = 0;
+        for head in &heads {
+            let mut claim = left.clone();
+            claim.insert("_id", head.get("_id").cloned());
+            let claimed = self.blocks.update_one(claim, doc! {"$set": {"claimedAt": now}}).await?;
+            if claimed.matched_count == 1 {
+                self.count_in(head).await?;
+                repaired += 1;
+            }
         }
-        Ok(left.len())
+        Ok(repaired)
     }
 
     /// Adds an uncounted block to the counts of its dataset. Every step may be repeated: the dataset remembers the block until the head
@@ -183,7 +213,7 @@ impl Store {
             self.blocks.delete_one(doc! {"_id": id}).await?;
             return Err(Refusal::no_dataset(pid).into());
         }
-        self.blocks.update_one(doc! {"_id": id}, doc! {"$unset": {"uncounted": ""}}).await?;
+        self.blocks.update_one(doc! {"_id": id}, doc! {"$unset": {"uncounted": "", "claimedAt": ""}}).await?;
         let forget = doc! {"$pull": {"uncountedBlocks": id}};
         self.datasets.update_one(doc! {"_id": pid}, forget).await?;
         Ok(())
@@ -195,6 +225,11 @@ fn of_block(id: &str) -> Document {
     doc! {"_id": {"$gte": {"block": id, "part": 0}, "$lte": {"block": id, "part": i32::MAX}}}
 }
 
+/// The entry of a block that no sweep has marked.
+fn unswept(id: &str) -> Document {
+    doc! {"_id": id, "swept": {"$ne": true}}
+}
+
 /// Adds a head to the counts of its dataset.
 fn counted(head: &Document) -> Document {
     doc! {"$inc": {"size": super::lists::whole(head, "size") as i64, "numberOfFiles": block::file_count(head)}}
@@ -204,18 +239,33 @@ impl BlockWriter<'_> {
     /// Adds a file.
     ///
     /// # Errors
-    /// The server failed.
+    /// [`Refusal::TooLarge`], or the server failed.
     pub async fn push(&mut self, file: Document) -> Result<(), Error> {
+        if block::encoded_bytes(&file) > block::FILE_BYTES_MAX {
+            return Err(Refusal::TooLarge.into());
+        }
         self.files += 1;
         self.bytes = self.bytes.saturating_add(super::lists::whole(&file, "size") as i64);
+        let before = self.splitter.bytes();
         match self.splitter.push(file) {
             None => Ok(()),
             Some(full) if self.first.is_none() => {
-                self.first = Some(full);
+                self.written = full.len() as i64;
+                (self.first, self.first_bytes) = (Some(full), before);
                 Ok(())
             }
             Some(full) => self.write_part(full).await,
         }
+    }
+
+    /// States the time at which files still arrive: a sweep leaves a block that has grown within an hour.
+    pub fn alive(&mut self, at: DateTime) {
+        self.alive_at = at;
+    }
+
+    /// The encoded bytes of the files in memory.
+    pub fn held_bytes(&self) -> usize {
+        self.first_bytes + self.splitter.bytes()
     }
 
     /// The number of files so far.
@@ -228,7 +278,7 @@ impl BlockWriter<'_> {
     /// # Errors
     /// The server failed. A sweep removes the files later.
     pub async fn abandon(self) -> Result<(), Error> {
-        if self.parts > 0 {
+        if !self.starts.is_empty() {
             self.store.remove_parts(&[self.creation.id.to_owned()]).await?;
             self.store.staging.delete_one(doc! {"_id": self.creation.id}).await?;
         }
@@ -242,11 +292,18 @@ impl BlockWriter<'_> {
 
     async fn write_part(&mut self, files: Vec<Document>) -> Result<(), Error> {
         let id = self.creation.id;
-        if self.parts == 0 {
-            self.store.staging.insert_one(doc! {"_id": id, "at": self.creation.at}).await?;
+        if self.starts.is_empty() {
+            self.store.staging.insert_one(doc! {"_id": id, "at": self.alive_at}).await?;
+        } else {
+            let renewal = doc! {"$set": {"at": self.alive_at}};
+            if self.store.staging.update_one(unswept(id), renewal).await?.matched_count == 0 {
+                return self.swept().await;
+            }
         }
-        self.parts += 1;
-        self.store.parts.insert_one(block::part(id, self.parts, files)).await?;
+        self.starts.push(self.written);
+        self.written += files.len() as i64;
+        // A block has fewer parts than files.
+        self.store.parts.insert_one(block::part(id, self.starts.len() as i32, files)).await?;
         Ok(())
     }
 
@@ -263,7 +320,8 @@ impl BlockWriter<'_> {
                 first
             }
         };
-        let stored = block::store(head, &self.creation, files, self.files, self.parts);
+        let stored = block::store(head, &self.creation, files, self.files, &self.starts);
+        fits(&stored)?;
         match self.store.transactions {
             Transactions::Used => self.publish(head, stored).await,
             Transactions::Missing => self.publish_in_steps(stored).await,
@@ -277,41 +335,40 @@ impl BlockWriter<'_> {
             Write::Update(store.datasets.clone(), of_dataset, counted(&stored), Matches::Some),
             Write::Insert(store.blocks.clone(), stored.clone()),
         ];
-        if self.parts > 0 {
-            let staged = doc! {"_id": self.creation.id};
-            writes.push(Write::Delete(store.staging.clone(), staged, Matches::Some));
+        if !self.starts.is_empty() {
+            writes.push(Write::Delete(store.staging.clone(), unswept(self.creation.id), Matches::Some));
         }
         let _locked = store.locks.lock(&head.dataset).await;
         match transaction::run(&store.client, store.transactions, &writes).await {
             Ok(Outcome::Done) => Ok(stored),
             Ok(Outcome::Unmatched(0)) => Err(Refusal::no_dataset(&head.dataset).into()),
-            Ok(Outcome::Unmatched(_)) => self.swept().await,
+            Ok(Outcome::Unmatched(_)) => self.swept().await.map(|()| stored),
             Err(Error::Database(error)) if is_duplicate(&error) => Err(taken()),
             Err(error) => Err(error),
         }
     }
 
     /// Refuses a block whose first parts a sweep has removed, and removes its later parts.
-    async fn swept(&self) -> Result<Document, Error> {
+    async fn swept(&self) -> Result<(), Error> {
         self.store.remove_parts(&[self.creation.id.to_owned()]).await?;
         Err(Refusal::Conflict("the block took too long: send it again".into()).into())
     }
 
     async fn publish_in_steps(&self, stored: Document) -> Result<Document, Error> {
-        if self.parts > 0 {
+        if !self.starts.is_empty() {
             // From here on a sweep leaves the parts.
             let claim = doc! {"$set": {"publishing": true}};
-            let claimed = self.store.staging.update_one(doc! {"_id": self.creation.id}, claim).await?;
+            let claimed = self.store.staging.update_one(unswept(self.creation.id), claim).await?;
             if claimed.matched_count == 0 {
-                return self.swept().await;
+                self.swept().await?;
             }
         }
         let mut uncounted = stored.clone();
-        uncounted.insert("uncounted", true);
+        uncounted.extend(doc! {"uncounted": true, "claimedAt": self.alive_at});
         let inserted = self.store.blocks.insert_one(&uncounted).await;
         inserted.map_err(|error| if is_duplicate(&error) { taken() } else { error.into() })?;
         self.store.count_in(&uncounted).await?;
-        if self.parts > 0 {
+        if !self.starts.is_empty() {
             self.store.staging.delete_one(doc! {"_id": self.creation.id}).await?;
         }
         Ok(stored)

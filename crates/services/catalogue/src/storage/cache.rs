@@ -1,61 +1,139 @@
 //! Keeps slow answers for a limited time, so that the counts and facets of a large catalogue are seldom computed. The answers of a small
 //! catalogue are always exact.
+//!
+//! Requests for an answer that is being computed wait for it, and a query that takes too long is not tried again for that time. Slow queries
+//! together use a part of the connections, so that others find one.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bson::Document;
+use tokio::sync::Semaphore;
+
+use super::Error;
+use super::error::is_too_slow;
+use crate::Refusal;
 
 /// The age up to which an answer counts as fresh, in milliseconds.
 pub(super) const FRESH_MS: i64 = 30_000;
 /// The computing time from which an answer is kept, in milliseconds.
 pub(super) const SLOW_MS: i64 = 50;
-/// The maximum number of answers in memory.
+/// The maximum number of answers in memory, and of their bytes.
 const ANSWERS_MAX: usize = 1_000;
+const ANSWERS_BYTES_MAX: usize = 32 << 20;
 /// The longest key in memory, in bytes; an answer to a longer query is not kept.
 const KEY_BYTES_MAX: usize = 4_096;
+/// The queries at once. The pool of connections is larger.
+const QUERIES_MAX: usize = 16;
 
 /// A clock: milliseconds since 1970.
 pub type Clock<'a> = &'a (dyn Fn() -> i64 + Send + Sync);
 
+/// An answer and its bytes in memory.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Sized<V> {
+    pub(super) value: V,
+    pub(super) bytes: usize,
+}
+
 /// Answers by query.
 #[derive(Debug)]
-pub(super) struct Cache<V>(Mutex<HashMap<Vec<u8>, Kept<V>>>);
+pub(super) struct Cache<V> {
+    kept: Mutex<HashMap<Vec<u8>, Kept<V>>>,
+    flights: Mutex<HashMap<Vec<u8>, Arc<tokio::sync::Mutex<()>>>>,
+    queries: Semaphore,
+}
 
 #[derive(Debug)]
 struct Kept<V> {
-    value: V,
+    /// `None`: the query takes too long.
+    answer: Option<Sized<V>>,
     at_ms: i64,
 }
 
 impl<V> Default for Cache<V> {
     fn default() -> Self {
-        Self(Mutex::default())
+        Self { kept: Mutex::default(), flights: Mutex::default(), queries: Semaphore::new(QUERIES_MAX) }
     }
 }
 
 impl<V: Clone> Cache<V> {
-    /// The fresh answer to a query.
-    pub(super) fn get(&self, query: &Document, now_ms: i64) -> Option<V> {
-        let key = key(query)?;
-        self.lock().get(&key).filter(|kept| is_fresh(kept.at_ms, now_ms)).map(|kept| kept.value.clone())
+    /// The answer to a query: a fresh one, or that of `work`.
+    ///
+    /// # Errors
+    /// Those of `work`.
+    pub(super) async fn answer(
+        &self,
+        query: &Document,
+        clock: Clock<'_>,
+        work: impl Future<Output = Result<Sized<V>, Error>>,
+    ) -> Result<Sized<V>, Error> {
+        let Some(key) = key(query) else { return self.limited(work).await };
+        let mut begun_ms = clock();
+        if let Some(kept) = self.fresh(&key, begun_ms) {
+            return kept;
+        }
+        let flight = self.flight(&key);
+        let first = flight.try_lock();
+        if first.is_err() {
+            // After a quick answer all that waited ask at once; after a slow one they share it.
+            drop(flight.lock().await);
+            begun_ms = clock();
+            if let Some(kept) = self.fresh(&key, begun_ms) {
+                return kept;
+            }
+        }
+        let answer = self.limited(work).await;
+        self.put(&key, &answer, begun_ms, clock());
+        drop(first);
+        lock(&self.flights).remove(&key);
+        answer
+    }
+
+    /// The query under way for a key. Queries whose callers left are forgotten.
+    fn flight(&self, key: &[u8]) -> Arc<tokio::sync::Mutex<()>> {
+        let mut flights = lock(&self.flights);
+        flights.retain(|_, flight| Arc::strong_count(flight) > 1);
+        flights.entry(key.to_vec()).or_default().clone()
+    }
+
+    async fn limited(&self, work: impl Future<Output = Result<Sized<V>, Error>>) -> Result<Sized<V>, Error> {
+        // The semaphore is never closed.
+        let _permit = self.queries.acquire().await;
+        work.await
+    }
+
+    fn fresh(&self, key: &[u8], now_ms: i64) -> Option<Result<Sized<V>, Error>> {
+        let kept = lock(&self.kept);
+        let kept = kept.get(key).filter(|kept| is_fresh(kept.at_ms, now_ms))?;
+        Some(kept.answer.clone().ok_or_else(|| Refusal::too_slow().into()))
     }
 
     /// Keeps a slow answer, unless the memory is full of fresh answers. The age of an answer counts from the start of its query.
-    pub(super) fn put(&self, query: &Document, value: V, begun_ms: i64, now_ms: i64) {
-        let Some(key) = key(query).filter(|_| now_ms - begun_ms >= SLOW_MS) else { return };
-        let mut answers = self.lock();
-        if answers.len() >= ANSWERS_MAX {
-            answers.retain(|_, kept| is_fresh(kept.at_ms, now_ms));
+    fn put(&self, key: &[u8], answer: &Result<Sized<V>, Error>, begun_ms: i64, now_ms: i64) {
+        let answer = match answer {
+            Ok(answer) if now_ms - begun_ms >= SLOW_MS => Some(answer.clone()),
+            Err(Error::Database(error)) if is_too_slow(error) => None,
+            _ => return,
+        };
+        let bytes = |answer: &Option<Sized<V>>| answer.as_ref().map_or(0, |answer| answer.bytes);
+        let mut all = lock(&self.kept);
+        let is_full = |all: &HashMap<Vec<u8>, Kept<V>>| {
+            let held: usize = all.values().map(|kept| bytes(&kept.answer)).sum();
+            all.len() >= ANSWERS_MAX || held + bytes(&answer) > ANSWERS_BYTES_MAX
+        };
+        all.remove(key);
+        if is_full(&all) {
+            all.retain(|_, kept| is_fresh(kept.at_ms, now_ms));
         }
-        if answers.len() < ANSWERS_MAX || answers.contains_key(&key) {
-            answers.insert(key, Kept { value, at_ms: begun_ms });
+        if !is_full(&all) {
+            all.insert(key.to_vec(), Kept { answer, at_ms: begun_ms });
         }
     }
+}
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<Vec<u8>, Kept<V>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn is_fresh(at_ms: i64, now_ms: i64) -> bool {
@@ -68,35 +146,98 @@ fn key(query: &Document) -> Option<Vec<u8>> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicI64, AtomicU32, Ordering};
+
     use bson::doc;
+    use mongodb::error::{CommandError, ErrorKind};
+    use tokio::sync::Notify;
 
     use super::*;
+
+    fn sized(value: i64) -> Result<Sized<i64>, Error> {
+        Ok(Sized { value, bytes: 8 })
+    }
+
+    fn put(
+        cache: &Cache<i64>,
+        query: &Document,
+        answer: Result<Sized<i64>, Error>,
+        begun_ms: i64,
+        now_ms: i64,
+    ) {
+        cache.put(&key(query).unwrap(), &answer, begun_ms, now_ms);
+    }
+
+    fn get(cache: &Cache<i64>, query: &Document, now_ms: i64) -> Option<i64> {
+        cache.fresh(&key(query).unwrap(), now_ms).map(|kept| kept.unwrap().value)
+    }
 
     #[test]
     fn an_answer_is_kept_as_long_as_it_is_fresh() {
         let cache = Cache::default();
-        cache.put(&doc! {"a": 1}, 5, 1_000, 1_000 + SLOW_MS - 1);
-        assert_eq!(cache.get(&doc! {"a": 1}, 1_000), None, "it was quick");
-        cache.put(&doc! {"a": 1}, 5, 1_000, 1_000 + SLOW_MS);
-        assert_eq!(cache.get(&doc! {"a": 1}, 1_000 + FRESH_MS - 1), Some(5));
-        assert_eq!(cache.get(&doc! {"a": 1}, 1_000 + FRESH_MS), None);
+        put(&cache, &doc! {"a": 1}, sized(5), 1_000, 1_000 + SLOW_MS - 1);
+        assert_eq!(get(&cache, &doc! {"a": 1}, 1_000), None, "it was quick");
+        put(&cache, &doc! {"a": 1}, sized(5), 1_000, 1_000 + SLOW_MS);
+        assert_eq!(get(&cache, &doc! {"a": 1}, 1_000 + FRESH_MS - 1), Some(5));
+        assert_eq!(get(&cache, &doc! {"a": 1}, 1_000 + FRESH_MS), None);
         assert_eq!(
-            cache.get(&doc! {"a": 1}, 999),
+            get(&cache, &doc! {"a": 1}, 999),
             None,
             "a clock that goes back makes no answer fresh for long"
         );
-        assert_eq!(cache.get(&doc! {"a": 2}, 1_000), None);
+        assert_eq!(get(&cache, &doc! {"a": 2}, 1_000), None);
     }
 
     #[test]
-    fn the_memory_is_bounded() {
+    fn the_memory_is_bounded_in_answers_and_bytes() {
         let cache = Cache::default();
         for n in 0..3_000 {
-            cache.put(&doc! {"a": n}, n, 0, SLOW_MS);
+            put(&cache, &doc! {"a": n}, sized(n), 0, SLOW_MS);
         }
-        assert_eq!(cache.lock().len(), ANSWERS_MAX);
-        cache.put(&doc! {"a": "x".repeat(KEY_BYTES_MAX)}, 1, FRESH_MS, FRESH_MS + SLOW_MS);
-        cache.put(&doc! {"b": 1}, 1, FRESH_MS, FRESH_MS + SLOW_MS);
-        assert_eq!(cache.lock().len(), 1, "stale answers leave first");
+        assert_eq!(lock(&cache.kept).len(), ANSWERS_MAX);
+        assert_eq!(key(&doc! {"a": "x".repeat(KEY_BYTES_MAX)}), None);
+        put(&cache, &doc! {"b": 1}, sized(1), FRESH_MS, FRESH_MS + SLOW_MS);
+        assert_eq!(lock(&cache.kept).len(), 1, "stale answers leave first");
+        for n in 0..10 {
+            let large = Ok(Sized { value: n, bytes: ANSWERS_BYTES_MAX / 4 });
+            put(&cache, &doc! {"c": n}, large, FRESH_MS, FRESH_MS + SLOW_MS);
+        }
+        assert_eq!(lock(&cache.kept).len(), 1 + 3);
+    }
+
+    fn too_slow() -> Error {
+        let refused: CommandError = bson::deserialize_from_document(
+            doc! {"code": 50, "codeName": "MaxTimeMSExpired", "errmsg": "slow"},
+        )
+        .unwrap();
+        Error::Database(ErrorKind::Command(refused).into())
+    }
+
+    #[tokio::test]
+    async fn requests_for_one_slow_answer_compute_it_once_and_a_failure_is_kept() {
+        for fails in [false, true] {
+            let (cache, now, runs, go) =
+                (Cache::default(), AtomicI64::new(0), AtomicU32::new(0), Notify::new());
+            let clock = || now.load(Ordering::Relaxed);
+            let query = doc! {"a": 1};
+            let ask = || {
+                cache.answer(&query, &clock, async {
+                    runs.fetch_add(1, Ordering::Relaxed);
+                    go.notified().await;
+                    now.fetch_add(SLOW_MS, Ordering::Relaxed);
+                    if fails { Err(too_slow()) } else { sized(7) }
+                })
+            };
+            let wake = async {
+                tokio::task::yield_now().await;
+                go.notify_one();
+            };
+            let (first, second, third, ()) = tokio::join!(ask(), ask(), ask(), wake);
+            assert_eq!(runs.load(Ordering::Relaxed), 1, "{fails}");
+            for answer in [first, second, third, ask().await] {
+                assert_eq!(answer.ok().map(|it| it.value), (!fails).then_some(7));
+            }
+            assert!(lock(&cache.flights).is_empty());
+        }
     }
 }

@@ -1,8 +1,8 @@
 //! Creates, reads, changes and removes datasets, their attachments and their history.
 
-use bson::{Bson, DateTime, Document, doc};
+use bson::{Bson, DateTime, Document, RawDocumentBuf, doc};
 
-use super::error::{duplicates, is_duplicate};
+use super::error::{duplicates, encoded_bytes, fits, is_duplicate};
 use super::transaction::{self, Matches, Outcome, Write};
 use super::{Error, READ_MAX, Room, Store, room};
 use crate::Refusal;
@@ -21,6 +21,7 @@ impl Store {
     /// # Errors
     /// [`Refusal::Conflict`] if its PID exists.
     pub async fn create(&self, dataset: &Document) -> Result<(), Error> {
+        fits(dataset)?;
         let pid = dataset.get_str("_id").unwrap_or_default();
         self.datasets
             .insert_one(dataset)
@@ -34,18 +35,21 @@ impl Store {
     /// # Errors
     /// The server failed; some may be stored.
     pub async fn create_many(&self, datasets: &[Document]) -> Result<Vec<(usize, Refusal)>, Error> {
-        match self.datasets.insert_many(datasets).ordered(false).await {
-            Ok(_) => Ok(Vec::new()),
-            Err(error) => match duplicates(&error) {
-                Some(places) => {
-                    let pid = |place: usize| {
-                        datasets.get(place).and_then(|it| it.get_str("_id").ok()).unwrap_or_default()
-                    };
-                    Ok(places.into_iter().map(|place| (place, exists(pid(place)))).collect())
-                }
-                None => Err(error.into()),
-            },
+        let too_large = |(place, dataset)| Some((place, fits(dataset).err()?));
+        let mut refused: Vec<(usize, Refusal)> = datasets.iter().enumerate().filter_map(too_large).collect();
+        let is_refused = |place: usize| refused.iter().any(|(refused, _)| *refused == place);
+        let places: Vec<usize> = (0..datasets.len()).filter(|place| !is_refused(*place)).collect();
+        let accepted: Vec<&Document> = places.iter().filter_map(|place| datasets.get(*place)).collect();
+        if accepted.is_empty() {
+            return Ok(refused);
         }
+        if let Err(error) = self.datasets.insert_many(accepted.iter().copied()).ordered(false).await {
+            let existing = duplicates(&error).ok_or(error)?;
+            refused.extend(existing.into_iter().filter_map(|index| {
+                Some((*places.get(index)?, exists(accepted.get(index)?.get_str("_id").unwrap_or_default())))
+            }));
+        }
+        Ok(refused)
     }
 
     /// A dataset by its PID, in one read.
@@ -53,7 +57,18 @@ impl Store {
     /// # Errors
     /// The server failed.
     pub async fn dataset(&self, pid: &str) -> Result<Option<Document>, Error> {
-        Ok(self.datasets.find_one(doc! {"_id": pid}).max_time(READ_MAX).await?)
+        self.dataset_in(pid, &|_| Ok(())).await
+    }
+
+    /// A dataset by its PID, in one read, if it has room.
+    ///
+    /// # Errors
+    /// The answer has no room, or the server failed.
+    pub async fn dataset_in(&self, pid: &str, room: Room<'_>) -> Result<Option<Document>, Error> {
+        let raw = self.datasets.clone_with_type::<RawDocumentBuf>();
+        let Some(raw) = raw.find_one(doc! {"_id": pid}).max_time(READ_MAX).await? else { return Ok(None) };
+        room(raw.as_bytes().len())?;
+        Ok(Some(Document::try_from(raw).map_err(mongodb::error::Error::from)?))
     }
 
     /// Changes a dataset that was read as `stored`, and keeps the change in the history. Its blocks and attachments follow a change of its
@@ -79,6 +94,12 @@ impl Store {
                 patch.unset.iter().map(|name| (name.clone(), Bson::from(""))).collect::<Document>(),
             );
         }
+        let mut changed = stored.clone();
+        changed.extend(set);
+        patch.unset.iter().for_each(|name| drop(changed.remove(name)));
+        if encoded_bytes(&changed) > encoded_bytes(stored) {
+            fits(&changed)?;
+        }
         let id = stored.get("_id").cloned();
         let of_dataset = doc! {"datasetId": id.clone()};
         let filter = doc! {"_id": id, "updatedAt": before};
@@ -87,18 +108,13 @@ impl Store {
             Write::Insert(self.history.clone(), history::update(stored, patch, user, at)),
         ];
         if let Some(change) = inherited(patch) {
-            for collection in [&self.blocks, &self.attachments] {
-                writes.push(Write::UpdateAll(collection.clone(), of_dataset.clone(), change.clone()));
-            }
+            let of_this = attached_alone(stored.get_str("_id").unwrap_or_default());
+            writes.push(Write::UpdateAll(self.blocks.clone(), of_dataset, change.clone()));
+            writes.push(Write::UpdateAll(self.attachments.clone(), of_this, change));
         }
         match transaction::run(&self.client, self.transactions, &writes).await? {
             Outcome::Unmatched(_) => Err(Error::Changed),
-            Outcome::Done => {
-                let mut changed = stored.clone();
-                changed.extend(set);
-                patch.unset.iter().for_each(|name| drop(changed.remove(name)));
-                Ok(changed)
-            }
+            Outcome::Done => Ok(changed),
         }
     }
 
@@ -113,7 +129,9 @@ impl Store {
         let writes = [
             Write::Delete(self.datasets.clone(), doc! {"_id": pid}, Matches::Some),
             Write::Delete(self.blocks.clone(), of_dataset.clone(), Matches::Any),
-            Write::Delete(self.attachments.clone(), of_dataset, Matches::Any),
+            Write::Delete(self.attachments.clone(), attached_alone(pid), Matches::Any),
+            Write::UpdateAll(self.attachments.clone(), attached(pid), detach(pid)),
+            Write::UpdateAll(self.attachments.clone(), of_dataset, doc! {"$unset": {"datasetId": ""}}),
             Write::Insert(self.history.clone(), history::delete(stored, user, now)),
         ];
         match transaction::run(&self.client, self.transactions, &writes).await? {
@@ -143,6 +161,7 @@ impl Store {
     /// # Errors
     /// [`Refusal::Conflict`] if its key exists.
     pub async fn attach(&self, attachment: &Document) -> Result<(), Error> {
+        fits(attachment)?;
         let stored = self.attachments.insert_one(attachment).await;
         stored.map(drop).map_err(|error| {
             if is_duplicate(&error) {
@@ -158,7 +177,7 @@ impl Store {
     /// # Errors
     /// The answer has no room, or the server failed.
     pub async fn attachments(&self, pid: &str, room: Room<'_>) -> Result<Vec<Document>, Error> {
-        let found = self.attachments.find(doc! {"datasetId": pid}).limit(ATTACHMENTS_MAX);
+        let found = self.attachments.find(attached(pid)).limit(ATTACHMENTS_MAX);
         room::read(found.max_time(READ_MAX).await?, room).await
     }
 
@@ -167,8 +186,30 @@ impl Store {
     /// # Errors
     /// The server failed.
     pub async fn count_attachments(&self, pid: &str) -> Result<u64, Error> {
-        Ok(self.attachments.count_documents(doc! {"datasetId": pid}).max_time(READ_MAX).await?)
+        Ok(self.attachments.count_documents(attached(pid)).max_time(READ_MAX).await?)
     }
+}
+
+/// The attachments of a dataset. SciCat names it in a relationship, older versions in `datasetId`.
+fn attached(pid: &str) -> Document {
+    doc! {"$or": [
+        {"datasetId": pid},
+        // The first condition reads the index.
+        {"relationships.targetId": pid, "relationships": {"$elemMatch": {"targetId": pid, "targetType": "dataset"}}},
+    ]}
+}
+
+/// The attachments of a dataset that no other dataset has.
+fn attached_alone(pid: &str) -> Document {
+    let other = doc! {"$elemMatch": {"targetId": {"$ne": pid}, "targetType": "dataset"}};
+    doc! {"$and": [
+        attached(pid), {"relationships": {"$not": other}}, {"datasetId": {"$in": [pid, null]}},
+    ]}
+}
+
+/// Takes a dataset from the relationships of an attachment.
+fn detach(pid: &str) -> Document {
+    doc! {"$pull": {"relationships": {"targetId": pid, "targetType": "dataset"}}}
 }
 
 fn exists(pid: &str) -> Refusal {

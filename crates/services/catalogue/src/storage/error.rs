@@ -1,9 +1,12 @@
 //! Defines the failures of the storage.
 
+use bson::Document;
 use mongodb::error::{ErrorKind, WriteFailure};
 
 use crate::Refusal;
 
+/// The largest document: the server accepts 16 MiB, and the catalogue adds fields later.
+const DOCUMENT_BYTES_MAX: usize = 15 << 20;
 /// The code of a duplicate key.
 const DUPLICATE_KEY: i32 = 11_000;
 
@@ -32,9 +35,24 @@ pub(crate) fn is_too_slow(error: &mongodb::error::Error) -> bool {
     matches!(error.kind.as_ref(), ErrorKind::Command(refused) if refused.code == TOO_SLOW)
 }
 
-/// Whether the server does not accept a query: a pattern, or an order by two lists.
+/// Whether the server does not accept a query or a change: a pattern, an order by two lists, or a sum without bounds.
 pub(crate) fn is_bad_query(error: &mongodb::error::Error) -> bool {
-    matches!(error.kind.as_ref(), ErrorKind::Command(refused) if BAD_QUERY.contains(&refused.code))
+    let code = match error.kind.as_ref() {
+        ErrorKind::Command(refused) => refused.code,
+        ErrorKind::Write(WriteFailure::WriteError(refused)) => refused.code,
+        _ => return false,
+    };
+    BAD_QUERY.contains(&code)
+}
+
+/// Refuses a document that the server cannot hold.
+pub(super) fn fits(document: &Document) -> Result<(), Refusal> {
+    if encoded_bytes(document) <= DOCUMENT_BYTES_MAX { Ok(()) } else { Err(Refusal::TooLarge) }
+}
+
+/// The stored bytes of a document.
+pub(super) fn encoded_bytes(document: &Document) -> usize {
+    document.to_vec().map_or(usize::MAX, |bytes| bytes.len())
 }
 
 /// The indices of the documents whose keys exist already. `None` if an insert of many failed for another reason.

@@ -1,12 +1,14 @@
 //! Lists and counts datasets.
 
 use std::iter::once;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bson::{Document, doc};
 use futures_util::TryStreamExt;
+use mongodb::options::{AggregateOptions, Hint};
 use serde_json::{Map, Value, json};
 
-use super::cache::Clock;
+use super::cache::{Clock, Sized};
 use super::merge::Merge;
 use super::{Error, READ_MAX, Room, Store, room};
 use crate::documents::json;
@@ -92,14 +94,16 @@ impl Store {
         }
         stages.push(doc! {"$group": {"_id": null, "count": {"$sum": 1}}});
         let key = doc! {"stages": stages.clone()};
-        let begun_ms = clock();
-        if let Some(count) = self.counts.get(&key, begun_ms) {
-            return Ok(count);
-        }
-        let mut groups = self.datasets.aggregate(stages).max_time(READ_MAX).await?;
-        let count = groups.try_next().await?.map_or(0, |group| whole(&group, "count"));
-        self.counts.put(&key, count, begun_ms, clock());
-        Ok(count)
+        // Without a condition the server would read all documents, not an index.
+        let is_all = access.is_empty() && filter.is_empty();
+        let hint = is_all.then(|| Hint::Keys(doc! {"_id": 1}));
+        let options = AggregateOptions::builder().hint(hint).max_time(READ_MAX).build();
+        let count = async {
+            let mut groups = self.datasets.aggregate(stages).with_options(options).await?;
+            let count = groups.try_next().await?.map_or(0, |group| whole(&group, "count"));
+            Ok(Sized { value: count, bytes: size_of::<u64>() })
+        };
+        Ok(self.counts.answer(&key, clock, count).await?.value)
     }
 
     /// The total and the facets, each from a query by itself. Answers that took long are kept for 30 s.
@@ -133,15 +137,22 @@ impl Store {
         room: Room<'_>,
     ) -> Result<Value, Error> {
         let pipeline = facet.pipeline(access);
-        let (key, begun_ms) = (doc! {"stages": pipeline.clone()}, clock());
-        if let Some(buckets) = self.facets.get(&key, begun_ms) {
-            return Ok(buckets);
-        }
-        let buckets = self.datasets.aggregate(pipeline).max_time(READ_MAX).await?;
-        let buckets = room::read(buckets, room).await?;
-        let buckets: Value = buckets.iter().map(|bucket| Value::from(json::object(bucket))).collect();
-        self.facets.put(&key, buckets.clone(), begun_ms, clock());
-        Ok(buckets)
+        let key = doc! {"stages": pipeline.clone()};
+        let buckets = async {
+            let buckets = self.datasets.aggregate(pipeline).max_time(READ_MAX).await?;
+            let bytes = AtomicUsize::new(0);
+            let counted = |more| {
+                bytes.fetch_add(more, Ordering::Relaxed);
+                room(more)
+            };
+            let buckets = room::read(buckets, &counted).await?;
+            let value: Value = buckets.iter().map(|bucket| Value::from(json::object(bucket))).collect();
+            Ok(Sized { value, bytes: bytes.into_inner() })
+        };
+        let buckets = self.facets.answer(&key, clock, buckets).await?;
+        // The copy of a kept answer takes memory as well.
+        room(buckets.bytes)?;
+        Ok(buckets.value)
     }
 }
 

@@ -119,16 +119,59 @@ async fn a_swept_block_is_refused_and_leaves_no_files() {
             writer.push(file(number)).await.unwrap();
         }
         assert_eq!(store.sweep(at(3_600_001)).await.unwrap(), 1);
+        let mut pushed = Ok(());
         for number in 0..30_000 {
-            writer.push(file(number)).await.unwrap();
+            pushed = pushed.and(writer.push(file(number)).await);
         }
-        let refused = writer.finish(&head("a", 1)).await.unwrap_err();
+        let refused = pushed.unwrap_err();
         assert_eq!(refused.to_string(), "the block took too long: send it again", "{name}");
         assert!(store.blocks("a", &any).await.unwrap().is_empty());
         let database = server::database(server::shared(), name).await;
         let parts = database.collection::<Document>("OrigDatablockPart");
         assert_eq!(parts.count_documents(bson::doc! {}).await.unwrap(), 0, "{name}");
         assert_eq!(counts(&store, "a").await, (0, 0));
+    }
+}
+
+#[tokio::test]
+async fn a_block_that_arrives_for_hours_is_stored() {
+    for store in [catalogue("hours").await, without_transactions("hours_in_steps").await] {
+        let dataset = create(&store, "a", 1).await;
+        let creation = block::Creation { id: "1", dataset: &dataset, by: "ann", at: at(0) };
+        let mut writer = store.block_writer(creation);
+        const HOUR_MS: i64 = 3_600_000;
+        for hour in 0..3 {
+            writer.alive(at(hour * HOUR_MS));
+            for number in 0..60_000 {
+                writer.push(file(number)).await.unwrap();
+            }
+            assert_eq!(store.sweep(at((hour + 1) * HOUR_MS - 1)).await.unwrap(), 0);
+        }
+        writer.finish(&head("a", 1)).await.unwrap();
+        assert_eq!(counts(&store, "a").await, (1, 180_000));
+    }
+}
+
+#[tokio::test]
+async fn a_sweep_that_was_cut_off_is_finished_and_its_block_is_refused() {
+    for (name, store) in
+        [("cut", catalogue("cut").await), ("cut_in_steps", without_transactions("cut_in_steps").await)]
+    {
+        let dataset = create(&store, "a", 1).await;
+        let creation = block::Creation { id: "1", dataset: &dataset, by: "ann", at: at(0) };
+        let mut writer = store.block_writer(creation);
+        for number in 0..60_000 {
+            writer.push(file(number)).await.unwrap();
+        }
+        let database = server::database(server::shared(), name).await;
+        let staging = database.collection::<Document>("OrigDatablockStaging");
+        staging.update_one(bson::doc! {"_id": "1"}, bson::doc! {"$set": {"swept": true}}).await.unwrap();
+        writer.finish(&head("a", 1)).await.unwrap_err();
+        assert_eq!(store.sweep(at(3_600_001)).await.unwrap(), 1);
+        for left in ["OrigDatablockPart", "OrigDatablockStaging"] {
+            let left = database.collection::<Document>(left).count_documents(bson::doc! {}).await.unwrap();
+            assert_eq!(left, 0, "{name}");
+        }
     }
 }
 

@@ -8,7 +8,7 @@ use plimsoll_catalogue::storage::{Store, Transactions};
 use plimsoll_host::Profile;
 use tokio::task::JoinSet;
 
-use crate::samples::{add, any, counts, create};
+use crate::samples::{add, any, at, catalogue, counts, create};
 use crate::server;
 
 /// The states that a crash leaves where the server has no transactions: after the head, after the counts, after the mark of the head.
@@ -35,7 +35,7 @@ async fn a_crash_between_two_steps_is_repaired_once() {
             blocks.update_one(doc! {"_id": &id}, doc! {"$unset": {"uncounted": ""}}).await.unwrap();
         }
         for _ in 0..2 {
-            store.repair().await.unwrap();
+            store.repair(at(0)).await.unwrap();
             assert_eq!(counts(&store, &pid).await, (15, 5), "after {steps} steps");
         }
         assert!(store.verify(&pid).await.unwrap().is_right());
@@ -64,9 +64,46 @@ async fn a_verification_between_two_steps_keeps_the_size_right() {
             datasets.update_one(doc! {"_id": &pid}, more).await.unwrap();
         }
         store.verify(&pid).await.unwrap();
-        store.repair().await.unwrap();
+        store.repair(at(0)).await.unwrap();
         assert_eq!(counts(&store, &pid).await, (15, 5), "after {steps} steps");
     }
+}
+
+/// A block in the middle of its steps belongs to the instance that publishes it, for a while.
+#[tokio::test]
+async fn a_repair_leaves_a_block_that_another_instance_publishes() {
+    let database = server::database(server::shared(), "claimed").await;
+    Store::open(&database).await.unwrap();
+    let store = Store::of(&database, Transactions::Missing);
+    create(&store, "a", 1).await;
+    let uncounted = doc! {
+        "_id": "b", "datasetId": "a", "size": 15_i64, "fileCount": 5_i64, "uncounted": true, "claimedAt": at(0),
+    };
+    database.collection::<Document>("OrigDatablock").insert_one(uncounted).await.unwrap();
+    assert_eq!(store.repair(at(60_000)).await.unwrap(), 0);
+    assert_eq!(counts(&store, "a").await, (0, 0));
+    let (first, second) = tokio::join!(store.repair(at(60_001)), store.repair(at(60_001)));
+    assert_eq!(first.unwrap() + second.unwrap(), 1, "one of two instances");
+    assert_eq!(counts(&store, "a").await, (15, 5));
+}
+
+/// A killed service cannot end its transaction. The server keeps it open for up to a minute.
+#[tokio::test]
+async fn a_transaction_that_a_killed_service_left_open_blocks_its_dataset_until_it_ends() {
+    let store = catalogue("left_open").await;
+    let dataset = create(&store, "a", 1).await;
+    let other = create(&store, "b", 2).await;
+    let killed = server::database(server::shared(), "left_open").await;
+    let mut session = killed.client().start_session().await.unwrap();
+    session.start_transaction().await.unwrap();
+    let datasets = killed.collection::<Document>("Dataset");
+    let change = doc! {"$inc": {"size": 1_i64}};
+    datasets.update_one(doc! {"_id": "a"}, change).session(&mut session).await.unwrap();
+    add(&store, &dataset, "1", 1).await.unwrap_err();
+    add(&store, &other, "2", 1).await.unwrap();
+    session.abort_transaction().await.unwrap();
+    add(&store, &dataset, "1", 1).await.unwrap();
+    assert_eq!(counts(&store, "a").await, (3, 1));
 }
 
 /// Adds blocks until the server dies. Returns the acknowledged ones.

@@ -83,7 +83,7 @@ async fn send_all(store: &Store) {
     add(store, &dataset, "1", 3).await.unwrap();
     store.blocks("p/1", &any).await.unwrap();
     store.verify("p/1").await.unwrap();
-    store.repair().await.unwrap();
+    store.repair(at(0)).await.unwrap();
     store.sweep(at(9_000_000)).await.unwrap();
     store.history(&dataset, &any).await.unwrap();
     store.attachments("p/1", &any).await.unwrap();
@@ -98,7 +98,9 @@ async fn send_all(store: &Store) {
     for caller in [Caller::Anonymous, Caller::User(user)] {
         lists(store, &rules.read_filter(&caller)).await;
     }
-    store.block("p/1", "1").await.unwrap();
+    store.count(&doc! {}, &doc! {}, None, &|| NOW_MS).await.unwrap();
+    store.block("p/1", "1", &any).await.unwrap();
+    store.files("p/1", 0, 10, &any).await.unwrap();
     store.count_blocks("p/1").await.unwrap();
     store.count_attachments("p/1").await.unwrap();
     let change = Patch { set: doc! {"ownerGroup": "x"}, unset: vec![] };

@@ -117,6 +117,24 @@ async fn hostile_queries_show_nothing_of_others() {
 }
 
 #[tokio::test]
+async fn an_owner_hands_no_dataset_to_a_foreign_group() {
+    let service = serve("handed", "").await;
+    let mut ann = Client::user(service.address(), "ann").await;
+    ann.post("/api/v3/datasets", &raw("p/1")).await.is(201);
+    let path = "/api/v3/datasets/p%2F1";
+    ann.patch(path, &[], &json!({"ownerGroup": "group2"})).await.is(403);
+    ann.patch(path, &[], &json!({"ownerGroup": "group1", "comment": "c"})).await.is(200);
+    let mut body = raw("p/1");
+    body["ownerGroup"] = "group2".into();
+    body.as_object_mut().unwrap().remove("pid");
+    ann.put(path, &body).await.is(403);
+    let mut admin = Client::user(service.address(), "admin").await;
+    admin.patch(path, &[], &json!({"ownerGroup": "group2"})).await.is(200);
+    ann.get(path).await.is(403);
+    service.stop().await;
+}
+
+#[tokio::test]
 async fn published_data_is_open_to_everyone() {
     let service = serve("published", "").await;
     let mut ann = Client::user(service.address(), "ann").await;
@@ -145,8 +163,10 @@ async fn an_answer_beyond_the_memory_is_refused() {
     let service = serve("memory", "limits: {answers_bytes_max: 100000}").await;
     let mut ann = Client::user(service.address(), "ann").await;
     ann.post("/api/v3/datasets", &raw("p/1")).await.is(201);
-    let large = json!({"thumbnail": "x".repeat(50_000), "caption": "c"});
-    ann.post("/api/v3/datasets/p%2F1/attachments", &large).await.is(201);
+    let large = json!({"thumbnail": "x".repeat(10_000), "caption": "c"});
+    for _ in 0..2 {
+        ann.post("/api/v3/datasets/p%2F1/attachments", &large).await.is(201);
+    }
     let refused = ann.get("/api/v3/datasets/p%2F1/attachments").await.is(400);
     assert!(refused["message"].as_str().unwrap().starts_with("the answer is too large"), "{refused}");
     assert_eq!(ann.get("/api/v3/datasets/p%2F1").await.is(200)["pid"], "p/1");

@@ -85,7 +85,24 @@ impl Client {
         self.answer().await
     }
 
-    async fn answer(&mut self) -> Answer {
+    /// Sends the head of a stream of lines and some of them, and leaves it open.
+    pub async fn begin(&mut self, path: &str, lines: &str) {
+        let token = self.token.as_deref().unwrap_or_default();
+        let head = format!(
+            "POST {path} HTTP/1.1\r\nhost: test\r\nauthorization: Bearer {token}\r\n\
+             content-type: application/x-ndjson\r\ntransfer-encoding: chunked\r\n\r\n"
+        );
+        self.stream.write_all(head.as_bytes()).await.unwrap();
+        self.piece(lines).await;
+    }
+
+    /// Sends more lines of an open stream; nothing ends it.
+    pub async fn piece(&mut self, lines: &str) {
+        self.stream.write_all(format!("{:x}\r\n{lines}\r\n", lines.len()).as_bytes()).await.unwrap();
+    }
+
+    /// Reads an answer.
+    pub async fn answer(&mut self) -> Answer {
         let end = loop {
             if let Some(at) = self.read.windows(4).position(|it| it == b"\r\n\r\n") {
                 break at;

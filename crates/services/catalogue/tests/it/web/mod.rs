@@ -5,5 +5,8 @@ mod client;
 
 mod access;
 mod clients;
+mod faults;
+mod files;
+mod relations;
 mod routes;
 mod stream;

@@ -6,6 +6,24 @@ use super::bench::{block, raw, serve};
 use super::client::{Client, encoded};
 
 #[tokio::test]
+async fn the_upkeep_counts_a_block_that_a_crash_left_uncounted() {
+    let service = serve("upkeep", "").await;
+    let mut ann = Client::user(service.address(), "ann").await;
+    ann.post("/api/v3/datasets", &raw("p/1")).await.is(201);
+    let blocks = service.context().state.database.collection::<bson::Document>("OrigDatablock");
+    let left =
+        bson::doc! {"_id": "b", "datasetId": "p/1", "size": 15_i64, "fileCount": 5_i64, "uncounted": true};
+    blocks.insert_one(left).await.unwrap();
+    let wait = async {
+        while ann.get("/api/v3/datasets/p%2F1").await.is(200)["size"] != json!(15) {
+            tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+        }
+    };
+    tokio::time::timeout(std::time::Duration::from_secs(60), wait).await.unwrap();
+    service.stop().await;
+}
+
+#[tokio::test]
 async fn a_dataset_lives_from_login_to_removal() {
     let service = serve("life", "").await;
     let mut ann = Client::user(service.address(), "ann").await;

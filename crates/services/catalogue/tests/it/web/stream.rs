@@ -7,10 +7,10 @@ use serde_json::json;
 use super::bench::{block, raw, serve};
 use super::client::Client;
 
-const PATH: &str = "/api/v4/origdatablocks/stream?datasetId=p%2F1&chkAlg=sha256";
-const LINES: [(&str, &str); 1] = [("content-type", "application/x-ndjson")];
+pub const PATH: &str = "/api/v4/origdatablocks/stream?datasetId=p%2F1&chkAlg=sha256";
+pub const LINES: [(&str, &str); 1] = [("content-type", "application/x-ndjson")];
 
-fn lines(files: usize) -> String {
+pub fn lines(files: usize) -> String {
     let mut text = String::new();
     for n in 0..files {
         let checksum = "0123456789abcdef".repeat(4);
@@ -71,6 +71,82 @@ async fn a_faulty_line_refuses_the_block_and_leaves_nothing() {
             state.database.collection::<bson::Document>(name).count_documents(bson::doc! {}).await.unwrap();
         assert_eq!(left, 0, "{name}");
     }
+    service.stop().await;
+}
+
+/// Waits until the service answers that many requests.
+async fn in_flight(client: &mut Client, requests: usize) {
+    let line = format!("catalogue_http_requests_in_flight {requests}\n");
+    let wait = async {
+        while !String::from_utf8(client.get("/metrics").await.body).unwrap().contains(&line) {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(std::time::Duration::from_secs(20), wait).await.unwrap();
+}
+
+#[tokio::test]
+async fn open_streams_take_no_memory_from_other_bodies() {
+    let service = serve("stream_open", "").await;
+    let mut ann = Client::user(service.address(), "ann").await;
+    ann.post("/api/v3/datasets", &raw("p/1")).await.is(201);
+    let mut open = Vec::new();
+    for _ in 0..20 {
+        let mut stream = Client::connect(service.address()).await;
+        stream.token = ann.token.clone();
+        stream.begin(PATH, &lines(2)).await;
+        open.push(stream);
+    }
+    in_flight(&mut ann, open.len()).await;
+    let mut bob = Client::user(service.address(), "bob").await;
+    bob.get("/api/v3/auth/whoami").await.is(200);
+    for mut stream in open {
+        stream.piece("").await;
+        assert_eq!(stream.answer().await.is(201)["numberOfFiles"], json!(2));
+    }
+    service.stop().await;
+}
+
+#[tokio::test]
+async fn a_line_of_a_slow_bulk_has_the_time_of_its_storage() {
+    let service = serve("bulk_slow", "").await;
+    let mut ann = Client::user(service.address(), "ann").await;
+    let mut slow = Client::connect(service.address()).await;
+    slow.token = ann.token.clone();
+    let mut body = raw("p/1");
+    body.as_object_mut().unwrap().remove("principalInvestigator");
+    slow.begin("/api/v4/datasets/bulk", &format!("{body}\n")).await;
+    let wait = async {
+        while String::from_utf8(ann.get("/metrics").await.body)
+            .unwrap()
+            .contains("catalogue_http_body_bytes 0\n")
+        {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(std::time::Duration::from_secs(20), wait).await.unwrap();
+    // The job that collects keys follows the time of changes: it would pass the waiting line.
+    let other = ann.post("/api/v3/datasets", &raw("p/2")).await.is(201);
+    slow.piece("").await;
+    slow.answer().await.is(201);
+    let first = ann.get("/api/v3/datasets/p%2F1").await.is(200);
+    for time in ["createdAt", "updatedAt"] {
+        assert!(first[time].as_str() >= other[time].as_str(), "{first} {other}");
+    }
+    service.stop().await;
+}
+
+#[tokio::test]
+async fn a_stream_beyond_the_memory_of_streams_is_refused_and_leaves_nothing() {
+    let limits = "limits: {body_bytes_max: 100000, batch_bytes_max: 100000, bodies_bytes_max: 1000000}";
+    let service = serve("stream_memory", limits).await;
+    let mut ann = Client::user(service.address(), "ann").await;
+    ann.post("/api/v3/datasets", &raw("p/1")).await.is(201);
+    let refused = ann.send("POST", PATH, &LINES, lines(4_000).as_bytes()).await;
+    assert_eq!(refused.status, 413, "it is larger than the memory of all streams");
+    let mut ann = Client::user(service.address(), "ann").await;
+    assert_eq!(ann.get("/api/v3/datasets/p%2F1").await.is(200)["numberOfFiles"], json!(0));
+    ann.send("POST", PATH, &LINES, lines(100).as_bytes()).await.is(201);
     service.stop().await;
 }
 
