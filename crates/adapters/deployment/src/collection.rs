@@ -144,7 +144,7 @@ pub async fn exists(connection: &mut Connection, namespace: &Namespace) -> Resul
     Ok(entry_of(&listed, namespace)?.is_some())
 }
 
-/// The server's entry of a collection in its list: name, type and options. `None` if the collection does not exist.
+/// The server's list entry of a collection: name, type and options. `None` if the collection does not exist.
 ///
 /// # Errors
 /// The server's or the connection's error.

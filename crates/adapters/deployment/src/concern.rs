@@ -55,7 +55,7 @@ pub struct WriteConcern {
 }
 
 impl WriteConcern {
-    /// Whether writes that are a journaled majority anyway satisfy it.
+    /// Whether a write that a journaled majority has satisfies this concern.
     pub fn is_within_durable(&self) -> bool {
         let majority = self.w.as_ref().is_none_or(|w| *w == W::Name("majority".to_owned()));
         majority && self.j != Some(false)
@@ -103,8 +103,8 @@ impl WriteConcern {
     }
 }
 
-/// The concerns of an operation, or of all operations without their own. `None` leaves a concern to the next wider setting, and at
-/// last to the server.
+/// The concerns of one operation, or the default of all operations. `None` defers to the next wider setting,
+/// and in the end to the server's default.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Concerns {
     /// The condition for acknowledging writes.

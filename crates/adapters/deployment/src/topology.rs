@@ -1,10 +1,10 @@
 //! Finds the server to connect to: a replica set's primary, every mongos, or the only server; and the new primary after a
 //! failover.
 //!
-//! The official driver reads the URI, SRV records included. A server that accepts writes is reached directly. Otherwise the members
-//! are asked for the primary. A member of a replica set names the others, so one address is enough to follow the set, unless the URI
-//! says `directConnection=true`. A primary of an earlier election than the newest known one is not used: it has been replaced and
-//! does not know it.
+//! The official driver reads the URI, SRV records included. A server that accepts writes is reached directly.
+//! Otherwise the members are asked for the primary. A member of a replica set names the others, so one
+//! address is enough to follow the set, unless the URI says `directConnection=true`. A primary of an earlier
+//! election than the newest known one is not used: it has been replaced without noticing.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{PoisonError, RwLock, RwLockReadGuard};
@@ -38,7 +38,7 @@ pub struct Deployment {
     has_routers: bool,
     /// Whether the server to connect to may change.
     moves: bool,
-    /// Whether the user's URI asks for one server, whatever set it belongs to.
+    /// Whether the user's URI asks for one server, of any set or none.
     is_direct: bool,
     /// Whether the URI allows retries.
     allows: Retries,
@@ -57,7 +57,7 @@ pub struct Deployment {
     turn: AtomicUsize,
 }
 
-/// The operations that the URI allows to be sent again by default.
+/// The operations for which the URI allows retries by default.
 #[derive(Clone, Copy, Debug, Default)]
 struct Retries {
     writes: bool,
@@ -104,7 +104,8 @@ impl Election {
         Self { id: hello.election_id, version: hello.set_version, is_by_version }
     }
 
-    /// The newest election after a primary of this one was seen. Old servers count the two values apart.
+    /// The newest known election after a primary reported this one; `seen` was the newest before. Old servers
+    /// count the two values separately.
     fn after(self, seen: &Self) -> Self {
         if !self.is_by_version {
             return self;
@@ -113,7 +114,7 @@ impl Election {
         Self { id, version: self.version.max(seen.version), ..self }
     }
 
-    /// Whether this election was before another.
+    /// Whether this election was earlier than `other`.
     fn is_before(&self, other: &Self) -> bool {
         if !self.is_by_version {
             return (self.id, self.version) < (other.id, other.version);
@@ -245,7 +246,7 @@ impl Deployment {
         }
     }
 
-    /// Whether the user's URI asks for one server, whatever set it belongs to.
+    /// Whether the user's URI asks for one server, of any set or none.
     pub const fn is_direct(&self) -> bool {
         self.is_direct
     }
@@ -277,7 +278,7 @@ impl Deployment {
         &self.uri
     }
 
-    /// The URI's concerns, for operations without their own.
+    /// The URI's concerns, for operations that set none.
     pub const fn concerns(&self) -> &Concerns {
         &self.concerns
     }
@@ -312,13 +313,13 @@ impl Deployment {
         match self.open(&self.options()).await {
             Ok(connection) if !self.moves || self.is_primary(connection.hello()) => Ok(connection),
             Err(error) if !self.moves || error.is_final() => Err(error),
-            // A server without known peers cannot tell where else to look.
+            // A server without known peers names no other address to try.
             Err(error @ Error::Wire(_)) if self.is_alone() => Err(error),
             _ => self.follow().await,
         }
     }
 
-    /// Whether no other server is known: one address, which has not named a replica set.
+    /// Whether no other server is known: the only address has not named a replica set.
     fn is_alone(&self) -> bool {
         self.addresses().len() == 1 && self.replica_set().members.is_empty()
     }
