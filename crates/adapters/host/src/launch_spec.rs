@@ -32,8 +32,8 @@ pub enum Profile {
     /// Acknowledged writes are on disk: they survive `kill -9`.
     #[default]
     Journaled,
-    /// The server's own defaults: faster, but a crash can lose the last acknowledged writes, whatever the
-    /// write concern says.
+    /// The server's own defaults: faster, but a crash can lose the last acknowledged writes, even with a
+    /// strict write concern.
     Relaxed,
 }
 

@@ -33,7 +33,7 @@ pub enum PowerLoss {
 /// The library could not be built.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// There is no C compiler.
+    /// The C compiler cannot be run.
     #[error(
         "a power loss needs a C compiler, and {0:?} cannot be run ({1}): install one, name it in CC, or use the fault `kill`"
     )]
@@ -57,7 +57,7 @@ impl From<plimsoll_install::Error> for Error {
     }
 }
 
-/// The library in the cache, built unless it is there.
+/// Builds the library unless the cache has it, and returns its path.
 ///
 /// # Errors
 /// [`Error::NoCompiler`], [`Error::Compile`], [`Error::Cache`].
@@ -136,7 +136,7 @@ pub(crate) fn lose(home: &Path, data: &Path) -> Result<(), home::Error> {
     fs::rename(&synced, data).map_err(at(&synced))
 }
 
-/// Removes the copy, which is of no use once the server has stopped.
+/// Removes the copy, which a stopped server no longer needs.
 ///
 /// # Errors
 /// The file system's error.

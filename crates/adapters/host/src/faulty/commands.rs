@@ -158,8 +158,8 @@ fn list_collections(store: &Store, request: &Request<'_>, out: &mut Vec<u8>) {
     batch.finish(0, namespace);
 }
 
-/// Lists the only index, that of `_id`.
-/// MongoDB's NotImplemented: better than a wrong answer that the defect log does not contain.
+/// Answers with MongoDB's error NotImplemented: a wrong answer would be a defect that the log does not
+/// contain.
 fn refuse(out: &mut Vec<u8>, what: &str) {
     let message = format!(
         "the faulty server does not support {what}: it finds all documents, by _id, or by a range of ObjectIds"

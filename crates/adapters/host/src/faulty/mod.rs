@@ -53,9 +53,11 @@ pub struct Defects {
     pub tear_update_every: Option<u64>,
     /// Apply every n-th update and leave its outcome unknown: the answer says that the wait for its write concern ended early.
     pub doubt_update_every: Option<u64>,
-    /// Drop every n-th document from the newest index of its collection, or from that on `_id` if it has no other.
+    /// Drop every n-th document from the newest index of its collection, or from the `_id` index if no other
+    /// exists.
     pub unindex_every: Option<u64>,
-    /// Answer every n-th find by `_id` of a document whose last update another connection sent with the version before that update.
+    /// Answer with the version before the last update in every n-th find by `_id` of a document that another
+    /// connection updated last.
     pub stale_read_every: Option<u64>,
     /// The seed of the choice among n consecutive documents; without a seed the last is chosen.
     pub seed: Option<u64>,

@@ -143,7 +143,7 @@ impl Store {
         });
     }
 
-    /// The stale answer to a find by key of this connection, if there is to be one.
+    /// The stale answer to this connection's find by key, if this find gets a stale answer.
     pub(crate) fn stale(&mut self, namespace: &str, key: &[u8], connection: u64) -> Option<Box<[u8]>> {
         let Defects { stale_read_every, seed, .. } = self.options.defects;
         let place = (namespace.to_owned(), key.into());
@@ -214,7 +214,7 @@ impl Store {
         self.open.remove(session);
     }
 
-    /// Stores the documents of a transaction, or the first half of them. Further defects may befall them.
+    /// Stores the documents of a transaction, or the first half of them. Each may get a further defect.
     pub(crate) fn commit(&mut self, session: &[u8]) -> Commit {
         let documents = self.open.remove(session).unwrap_or_default();
         if !self.has_room_for(&documents) {
@@ -226,7 +226,7 @@ impl Store {
         let is_half = documents.len() > 1 && defects.half_every.is_some_and(is_chosen);
         let kept = if is_half { documents.len() / 2 } else { documents.len() };
         for (namespace, document) in &documents[..kept] {
-            // There is room, so that no document is refused.
+            // All documents fit into memory, so none is refused.
             self.insert(namespace, document).unwrap_or_default();
         }
         let Some((namespace, missing)) = documents.get(kept) else { return Commit::Whole };
@@ -235,7 +235,7 @@ impl Store {
         Commit::Half
     }
 
-    /// Whether all documents are new and fit into memory, whatever defects befall them.
+    /// Whether all documents are new and fit into memory, even with defects.
     fn has_room_for(&self, documents: &[Kept]) -> bool {
         let mut needed = self.used_bytes;
         documents.iter().all(|(namespace, document)| {

@@ -1,8 +1,8 @@
 //! Runs the fault proxy: a proxy between clients and a server that disturbs the network on demand.
 //!
 //! One thread serves all connections on its own runtime. Each connection is one task with two pumps, one for
-//! each direction. A pump reads into a shared buffer, applies the rule in force to the chunk, and writes it
-//! from there. Only bytes that cannot be written at once are copied into a queue. So an undisturbed byte
+//! each direction. A pump reads a chunk into a shared buffer, applies the current rule, and writes the chunk
+//! from the buffer. Only bytes that cannot be written at once are copied into a queue. So an undisturbed byte
 //! costs one read and one write of the kernel, and no memory is allocated.
 //!
 //! The decisions are pure and use no socket: `rule` decides how much is read and which bytes pass, `bucket`

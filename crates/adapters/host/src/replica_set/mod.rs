@@ -59,9 +59,9 @@ impl Default for Options {
 pub struct NotElected {
     /// The candidate.
     pub member: usize,
-    /// The members that may vote for it.
+    /// The members that may vote for the candidate.
     pub votes: usize,
-    /// The votes that it needs.
+    /// The votes that the candidate needs.
     pub majority: usize,
 }
 
