@@ -75,7 +75,7 @@ pub(crate) struct Call {
     pub documents: u32,
     /// The request that reads one of its documents back, by the document's number.
     pub read_back: Option<Arc<Call>>,
-    /// The workload whose parts it reads back. Its number is that of a part.
+    /// The workload whose parts this request reads back, by the part's number.
     pub reads: Option<Arc<dyn Workload>>,
 }
 
@@ -85,7 +85,7 @@ impl Call {
         self.checks.needs_body() || self.reads.is_some()
     }
 
-    /// The read-back of the workload whose parts it reads.
+    /// The read-back of the workload whose parts this request reads.
     pub fn reader(&self) -> Option<&dyn ReadBack> {
         self.reads.as_ref()?.read_back()
     }

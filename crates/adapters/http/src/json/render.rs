@@ -83,8 +83,8 @@ pub(crate) fn plain(element: &Element<'_>, out: &mut Vec<u8>, stamps: &mut Stamp
     }
 }
 
-/// Appends a value as percent-encoded text for a path or a query; null becomes empty. A colon is allowed in both (RFC 3986,
-/// 3.3), so that a timestamp keeps its width.
+/// Appends a value as percent-encoded text for a path or a query; null becomes empty. A colon stays
+/// unencoded, which paths and queries allow (RFC 3986, 3.3), so that a timestamp keeps its width.
 pub(crate) fn percent(element: &Element<'_>, scratch: &mut Vec<u8>, out: &mut Vec<u8>, stamps: &mut Stamps) {
     if element.kind == kind::NULL {
         return;
