@@ -95,7 +95,7 @@ pub enum InstallError {
     Altered {
         /// The files.
         what: String,
-        /// The file that differs, and the difference.
+        /// The file that differs, with the difference.
         how: String,
     },
 }

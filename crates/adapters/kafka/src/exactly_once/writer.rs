@@ -41,7 +41,7 @@ enum State {
     None,
     /// The transaction collects batches since this moment.
     Open(Instant),
-    /// The transaction is being aborted. If the previous transaction failed too, that one is aborted first.
+    /// The transaction is being aborted. If the previous transaction failed too, it is aborted first.
     Aborting(String),
 }
 
@@ -202,7 +202,8 @@ impl Writer {
         }
     }
 
-    /// Returns all batches in order, waiting ones included: an offset after a gap must never be committed.
+    /// Returns all batches in order, including waiting batches: an offset after a gap must never be
+    /// committed.
     fn fail_all(&mut self, class: FailureClass, reason: &str) {
         let (before, now) = (self.commit.clear(), mem::take(&mut self.written.buffer));
         let batches = before.into_batches().chain(now.into_batches());
