@@ -194,8 +194,8 @@ impl OperationBuilder {
         (!kept.is_empty()).then_some(kept)
     }
 
-    /// Aims operation `operation` with the plan-wide number `number`, and notes the change that it will send. Returns `None` if
-    /// it needs a document and there is none, or if the note cannot be written.
+    /// Aims operation `operation` with the plan-wide number `number`, and notes the change that it will send.
+    /// Returns `None` if no document for the operation exists, or if the note cannot be written.
     pub fn aim(&self, operation: usize, number: u64) -> Option<OperationTarget> {
         let command = &self.setup.commands[operation];
         let mut target = match self.aim_at_shared(command, operation as u64, number) {
@@ -295,8 +295,9 @@ impl OperationBuilder {
         statement::from_receipt(out, self.setup.id, &self.identity(named(aim)));
     }
 
-    /// The version of the updates of this phase. Each phase, and each try of a search, numbers its operations from the start, so
-    /// the same documents are chosen again. An update to the present value would change nothing, and cost the server less.
+    /// The version of the updates of this phase. Each phase, and each attempt of a search, numbers its
+    /// operations from the start, so the same documents are chosen again. An update to the present value
+    /// would change nothing, and cost the server less.
     fn version_of_updates(&self) -> u32 {
         self.phases.load(Ordering::Relaxed).saturating_sub(1)
     }

@@ -64,11 +64,11 @@ pub struct Setup {
     pub client: Client,
     /// The connections of the client.
     pub connections: Connections,
-    /// The retry of failed operations; none: as the deployment supports.
+    /// The retry of failed operations; without it, as the deployment supports.
     pub retry: Option<Retry>,
     /// The time limit of an operation.
     pub timeout: std::time::Duration,
-    /// Whether an operation of the plan removes documents that it does not name; a missing document is then allowed.
+    /// Whether an operation of the plan removes documents by a filter; a missing document is then allowed.
     pub removes_any: bool,
     /// The counters that all changes of the plan increment, if so.
     pub counters: Option<Counters>,

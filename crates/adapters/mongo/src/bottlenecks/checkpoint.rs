@@ -38,8 +38,8 @@ pub(super) fn check(baseline: &Observation, knee: &Observation) -> Result<Findin
     Ok(Finding { departed: ceaseless || slower, readings })
 }
 
-/// The seconds with a checkpoint. The comparison of a window's own seconds is [`check`]'s; this one compares whether the objective
-/// held in them, over all rates.
+/// The seconds with a checkpoint. [`check`] compares the seconds within a window. This function serves the
+/// comparison over all rates: whether the objective held in these seconds.
 pub(super) fn levels(side: &Observation) -> Result<Vec<Level>, NotObserved> {
     if !tells(side) {
         return Err(NOT_REPORTED);

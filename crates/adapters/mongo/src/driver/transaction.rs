@@ -266,7 +266,7 @@ async fn find(
     }
 }
 
-/// A failed insert ended the transaction, whichever document failed.
+/// A failed insert ended the transaction, regardless of the document that failed.
 fn note_insert(work: Work<'_>, error: &Error) -> Outcome {
     use mongodb::error::ErrorKind;
     let refused = match error.kind.as_ref() {
