@@ -58,7 +58,7 @@ impl Outgoing {
         }
     }
 
-    /// The next partitions; none if there are no more, and then nobody sends.
+    /// The next partitions; none if no more exist, and then the sender stops.
     fn take(&self) -> Option<Vec<u16>> {
         let mut gathered = self.gathered.lock().unwrap_or_else(PoisonError::into_inner);
         let mut partitions = Vec::new();

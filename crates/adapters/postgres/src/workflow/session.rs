@@ -1,4 +1,4 @@
-//! Holds the connections of a store. A broken one is opened again by the next operation.
+//! Holds the connections of a store. The next operation reopens a broken connection.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -18,8 +18,8 @@ use super::sql;
 pub(super) const PATIENCE: Duration = Duration::from_secs(30);
 /// The time without traffic after which the operating system asks whether the peer lives.
 const KEEPALIVE: Duration = Duration::from_secs(10);
-/// Settings of every connection. Commits are durable. Plans are made once, and use indexes whatever the statistics say: tables that grow from
-/// nothing have none.
+/// Settings of every connection. Commits are durable. Plans are made once, and use indexes without regard to
+/// statistics: a new table has no statistics.
 const SETTINGS: &str = "-c synchronous_commit=on -c search_path=plimsoll_workflow -c plan_cache_mode=force_generic_plan \
                         -c enable_seqscan=off -c enable_hashjoin=off -c enable_mergejoin=off -c enable_bitmapscan=off -c jit=off \
                         -c statement_timeout=30s";
@@ -71,7 +71,7 @@ pub(super) struct Session {
     /// Moves bytes between the client and the server.
     connection: AbortHandle,
     patience: Duration,
-    /// Whether an answer is overdue: nobody knows the state of the connection.
+    /// Whether an answer is overdue: the state of the connection is then unknown.
     is_silent: AtomicBool,
 }
 
@@ -114,7 +114,8 @@ impl Session {
         self.within(self.client.batch_execute(texts)).await
     }
 
-    /// Waits for an answer within the time limit. Without one, the connection is of no more use: the statement may still run.
+    /// Waits for an answer within the time limit. Without an answer the connection becomes unusable, because
+    /// the statement may still run.
     async fn within<T>(&self, answer: impl Future<Output = Result<T, Error>>) -> Stored<T> {
         match timeout(self.patience, answer).await {
             Ok(answer) => answer.map_err(|error| classify(&error)),
@@ -150,7 +151,7 @@ pub(super) struct Sessions {
     slots: Vec<Slot>,
 }
 
-/// The place of a connection.
+/// Holds one connection.
 #[derive(Debug, Default)]
 struct Slot {
     /// Statements under way.
@@ -239,7 +240,7 @@ pub(super) fn config(uri: &str) -> Stored<Config> {
     Ok(config)
 }
 
-/// A refused connection is refused for ever if the URI is to blame, and may succeed later otherwise.
+/// The error of a refused connection: permanent if the URI is at fault, else transient.
 fn unopened(error: &Error) -> StoreError {
     // Invalid authorization and an unknown database.
     let is_uri = |code: &str| code.starts_with("28") || code.starts_with("3D");
@@ -249,8 +250,8 @@ fn unopened(error: &Error) -> StoreError {
     }
 }
 
-/// Invalid data, violated constraints and exceeded limits are the fault of the operation's content. Everything else may pass: a server that became
-/// read-only, a missing right.
+/// Invalid data, violated constraints and exceeded limits are faults in the operation's content. All other
+/// errors are transient: a server that became read-only, a missing right.
 fn classify(error: &Error) -> StoreError {
     let is_content = |code: &str| ["22", "23", "54"].iter().any(|class| code.starts_with(class));
     match error.code() {
@@ -260,7 +261,7 @@ fn classify(error: &Error) -> StoreError {
     }
 }
 
-/// The server's sentence, or the library's with its cause.
+/// The server's message, or the library's message with its cause.
 fn words(error: &Error) -> String {
     use std::error::Error as _;
     match (error.as_db_error(), error.source()) {
