@@ -13,7 +13,7 @@ use crate::statement;
 /// The most documents of one comparison that are read again.
 pub(super) const NUMBERS_MAX: usize = 10_000;
 /// The number of reads of a document whose copies differ each time. A migration takes longer than all of
-/// these reads, so one migration explains only one difference.
+/// these reads, so one migration explains only one differing read.
 pub(super) const ROUNDS: usize = 3;
 
 /// Confirmed differences, and the number of documents that were not read again.
