@@ -130,7 +130,7 @@ fn a_text_of_a_megabyte_is_cut_and_counted() {
     assert!(vectors.iter().all(|value| value.is_finite()));
     assert_eq!(embedder.counts().truncated, 4);
     assert!(embedder.counts().tokens <= 4 * 256);
-    // Text past the limit does not count.
+    // Text beyond the limit does not count.
     let [behind, nothing] =
         [format!("{spaces}word"), String::new()].map(|text| embed(&mut embedder, &[&text]));
     assert_eq!(behind, nothing);
