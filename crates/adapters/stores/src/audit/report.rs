@@ -156,7 +156,7 @@ impl Report {
         self.broker.iter().all(BrokerReport::holds)
     }
 
-    /// Records that the broker acknowledged and no longer has at their offsets.
+    /// Acknowledged records that the broker no longer has at their offsets.
     pub fn lost_by_broker(&self) -> u64 {
         self.broker.iter().map(|partition| partition.lost).sum()
     }

@@ -28,7 +28,7 @@ use transaction::{Together, end_sessions, together};
 const FORM: i64 = 1;
 /// Documents in one command at most.
 const DOCUMENTS_MAX: usize = 1000;
-/// Bytes of documents in one command at most, a sixth of what a server accepts.
+/// The largest size of the documents in one command, in bytes: a sixth of the server's limit.
 const BYTES_MAX: usize = 8 << 20;
 /// Connections of a process at most.
 const PLACES_MAX: usize = 1024;
@@ -85,8 +85,8 @@ impl Mongo {
         Ok(Self { pool, partitions, stamp: AtomicI64::new(first), is_single: false })
     }
 
-    /// Opens a store as [`Self::open`] does, that writes each start and each change in a transaction. For comparisons: batches need fewer
-    /// commands.
+    /// Opens a store as [`Self::open`] does. The store writes each start and each change in its own
+    /// transaction. This mode serves comparisons: batches need fewer commands.
     ///
     /// # Errors
     ///
@@ -212,8 +212,9 @@ impl Mongo {
         Ok(results)
     }
 
-    /// Changes instances with one command, each by its own, and then removes the signals of the changed ones. A reply gives only the number of
-    /// changes. If it is too small, the stamps tell which of them are ours.
+    /// Changes instances with one command, each with its own statement, and then removes the signals of the
+    /// changed instances. A reply gives only the number of changes. If that number is too small, the stamps
+    /// show which changes are ours.
     async fn commit_each(
         &self,
         mut update: RawDocumentBuf,
@@ -302,7 +303,7 @@ fn removal(collection: &str, ids: &[RawDocumentBuf]) -> RawDocumentBuf {
     rawdoc! {"delete": collection, "deletes": deletes}
 }
 
-/// The write concern of everything that is acknowledged.
+/// The write concern of all acknowledged writes.
 fn durable() -> RawDocumentBuf {
     rawdoc! {"w": "majority", "j": true}
 }
@@ -412,7 +413,7 @@ async fn find(
     find_some(pool, collection, filter, None, sort, limit).await
 }
 
-/// The same, with some fields only.
+/// As [`find`], with some fields only.
 async fn find_some(
     pool: &Pool,
     collection: &str,
@@ -519,7 +520,7 @@ async fn server_time(pool: &Pool) -> Stored<i64> {
     time.map_err(|_| StoreError::Refused("the server does not tell its time".into()))
 }
 
-/// The statements that say that an owner lives, renew its partitions, and give others back.
+/// The statements that record that an owner lives, renew its partitions, and release others.
 fn renewals(request: &LeaseRequest, pool: &Pool, now_ms: i64) -> Vec<RawDocumentBuf> {
     let (owner, until_ms) = (request.owner.as_str(), now_ms.saturating_add(signed(request.ttl_ms)));
     let mut release = RawArrayBuf::new();
@@ -616,7 +617,8 @@ impl Store for Mongo {
         insert(&self.pool, "signals", &documents).await
     }
 
-    /// The server's time is read first. It is past when it is used, so leases end a little early, and are free a little late.
+    /// Reads the server's time first. That time is slightly in the past when it is used. So leases end a
+    /// little early, and are free a little late.
     async fn lease(&self, request: &LeaseRequest) -> Stored<Leases> {
         let now_ms = server_time(&self.pool).await?;
         let rows = self.change_leases(&renewals(request, &self.pool, now_ms)).await?;
@@ -696,7 +698,7 @@ impl Store for Mongo {
         Ok(results)
     }
 
-    /// The removal is durable: an instance forgets the ids of signals whose removal is certain.
+    /// Removes signals durably: an instance forgets the ids of signals whose removal is certain.
     async fn remove(&self, signals: &[SignalKey]) -> Stored<()> {
         let ids: Vec<_> = signals.iter().map(|key| documents::signal_id(&key.instance, &key.id)).collect();
         self.delete("signals", &ids).await
@@ -730,7 +732,8 @@ impl Store for Mongo {
         Ok(readable(&rows, documents::of_letter))
     }
 
-    /// The signal is published before its letter goes: a crash between leaves both, and the instance recognises a repeated signal.
+    /// Publishes the signal before it removes the letter. A crash in between leaves both, and the instance
+    /// recognises a repeated signal.
     async fn redrive(&self, redrives: &[Redrive]) -> Stored<usize> {
         let by_key: BTreeMap<_, _> = redrives.iter().map(|redrive| (&redrive.key, redrive)).collect();
         let ids: Vec<_> = by_key.keys().map(|key| documents::signal_id(&key.instance, &key.id)).collect();
@@ -836,7 +839,7 @@ fn newest(rows: &[TaskRow]) -> impl Iterator<Item = &TaskRow> {
     by_id.into_values()
 }
 
-/// The statement that writes a row of a task, unless a newer one is there.
+/// The statement that writes a row of a task, unless a newer row exists.
 fn task_change(row: &TaskRow) -> Stored<RawDocumentBuf> {
     let mut change = rawdoc! {"$set": documents::task(row)?};
     if row.assignee.is_none() {
@@ -846,12 +849,13 @@ fn task_change(row: &TaskRow) -> Stored<RawDocumentBuf> {
     Ok(rawdoc! {"q": query, "u": change, "upsert": true})
 }
 
-/// The values of documents. A document that lacks a field of every version is left out: it hides no other.
+/// The values of documents. A document without a field that every version writes is left out, so that it
+/// hides no other.
 fn readable<T>(documents: &[RawDocumentBuf], read: impl Fn(&RawDocument) -> Stored<T>) -> Vec<T> {
     documents.iter().filter_map(|document| read(document).ok()).collect()
 }
 
-/// The filter for keys after one.
+/// The filter for all keys after `after`.
 fn later(after: Option<&SignalKey>) -> RawDocumentBuf {
     after.map_or_else(RawDocumentBuf::new, |after| {
         rawdoc! {"_id": {"$gt": documents::signal_id(&after.instance, &after.id)}}
