@@ -14,7 +14,7 @@ use serde_json::json;
 use crate::compare::compare;
 use crate::program::{inserts, json, plimsoll, plimsoll_with, scenario, shared, stderr, stdout};
 
-/// The time limit for a comparison to reach a moment.
+/// The time limit of every wait.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 #[test]

@@ -87,7 +87,7 @@ fn kill_in_the_middle(profile: Profile) -> Value {
     findings
 }
 
-/// Searches each acknowledged ID with an independent client, which must miss the same ones.
+/// Searches each acknowledged ID with an independent client, which must miss the same IDs.
 fn compare_with_pymongo(server: &Server, collection: &str, receipts: &Path, lost: u64) {
     const SCRIPT: &str = "\
 import sys, pymongo
@@ -323,7 +323,7 @@ fn a_server_that_hangs_shows_in_the_response_time_and_loses_nothing() {
     let changes = ["phases.0.stop.duration=10s", "phases.0.faults.0.at=3s"];
     let run = shipped("hang", "embedded", &changes, &dir.path().join("run"));
     let fault = &run["faults"][0];
-    // It hangs for two seconds; on a busy machine the signal and the last answers arrive late.
+    // The server hangs for two seconds; on a busy machine the signal and the last answers arrive late.
     assert!(seconds(fault, "outage_s") >= 0.8, "{fault}");
     let held_again = fault["held_again_s"].as_f64();
     assert!(held_again.is_none_or(|held| held >= seconds(fault, "first_success_s")), "{fault}");

@@ -137,7 +137,7 @@ fn invalid_http_has_its_own_error_class() {
     let dir = tempfile::tempdir().unwrap();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
-    // It answers the preflight, and then something other than HTTP.
+    // The server answers the preflight, and afterwards sends something other than HTTP.
     std::thread::spawn(move || {
         for (number, stream) in listener.incoming().enumerate() {
             let mut stream = stream.unwrap();

@@ -32,7 +32,7 @@ fn check(store: Backend) {
         assert_eq!(kills, 3, "{}", kind.name());
     }
     assert!(rounds.iter().all(|round| round.found.explained > 0 && round.found.done > 0), "{text}");
-    // The same directory again finds all rounds done, and runs none.
+    // A second run in the same directory finds all rounds done, and runs none.
     assert!(campaign::run(&plan).unwrap());
     assert_eq!(fs::read_to_string(dir.path().join("rounds.ndjson")).unwrap(), text);
 }
@@ -116,7 +116,7 @@ fn lost_repeated_and_strange_signals_and_instances_are_noticed() {
         audit::compared(&store, &ledger).await.unwrap()
     });
     assert_eq!((found.lost, found.duplicated, found.strange), (2, 1, 2), "{found:?}");
-    // All instances wait for their first call, which has not begun: no reason that a client can see.
+    // All instances wait for their first call, which has not begun: a client sees no reason.
     assert_eq!((found.unexplained, found.explained), (3, 0), "{found:?}");
 }
 

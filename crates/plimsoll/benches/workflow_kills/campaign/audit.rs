@@ -1,4 +1,4 @@
-//! Compares the instances of a store with the ledger, and asks why the open ones wait.
+//! Compares the instances of a store with the ledger, and asks why open instances wait.
 
 use std::collections::BTreeMap;
 
@@ -47,7 +47,7 @@ pub struct Found {
     pub unexplained: u64,
     /// Broken invariants, and dead letters.
     pub broken: u64,
-    /// The first ones, in words.
+    /// The first faults, as sentences.
     pub examples: Vec<String>,
 }
 

@@ -1,4 +1,5 @@
-//! Starts instances and sends them signals over HTTP, from several threads, and keeps what was acknowledged.
+//! Starts instances and sends them signals over HTTP, from several threads, and records the acknowledged
+//! requests.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -30,9 +31,9 @@ const NAME: &str = "parcel";
 pub const SIGNALS: u64 = 4;
 /// The signals of an instance that stays open.
 const SIGNALS_OPEN: u64 = 2;
-/// One instance in so many stays open.
+/// One instance in this many stays open.
 const OPEN_EVERY: u64 = 5;
-/// One acknowledged request in so many is sent again.
+/// One acknowledged request in this many is sent again.
 const AGAIN_EVERY: u64 = 4;
 /// Threads of a round.
 pub const CLIENTS: usize = 4;
@@ -45,7 +46,7 @@ pub struct Clients {
 }
 
 impl Clients {
-    /// Starts a number of threads.
+    /// Starts this number of client threads.
     ///
     /// # Errors
     /// A thread cannot be started.
