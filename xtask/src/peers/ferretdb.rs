@@ -34,7 +34,7 @@ pub(super) fn peer() -> Peer {
     }
 }
 
-/// Leaves the program in `bin`.
+/// Builds the program into `bin`.
 fn make(directory: &Path, log: &Path) -> Result<()> {
     let source = directory.join("source");
     let module = download(directory).context(HINT)?;

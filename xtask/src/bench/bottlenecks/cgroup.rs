@@ -13,7 +13,7 @@ const PERIOD_US: u64 = 100_000;
 /// A limit on the processes of a cgroup.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Limit {
-    /// CPU time per time.
+    /// CPU time per elapsed time.
     Cpu {
         /// In cores.
         cores: f64,
