@@ -74,7 +74,7 @@ pub async fn prepare(
     Ok(InitialState { documents, vanishing: vanishing(connection, namespace).await? })
 }
 
-/// Creates indexes and waits until they are built; keeps existing ones.
+/// Creates indexes and waits until they are built; keeps existing indexes.
 ///
 /// # Errors
 /// The server's refusal, for example because documents break a unique index.

@@ -1,4 +1,4 @@
-//! Defines when the server acknowledges a write, and what a read may return.
+//! Defines when the server acknowledges a write, and which versions a read may return.
 
 use plimsoll_measure::duration::Span;
 use plimsoll_wire as wire;
@@ -66,7 +66,7 @@ impl WriteConcern {
         Self { w: Some(W::Name("majority".into())), j: Some(true), timeout: None }
     }
 
-    /// The write concern with the settings of [`WriteConcern::durable`] in place of omitted ones.
+    /// The write concern with the settings of [`WriteConcern::durable`] in place of omitted settings.
     #[must_use]
     pub fn or_durable(self) -> Self {
         let durable = Self::durable();

@@ -62,7 +62,7 @@ enum Kind {
     Integer(i64, i64),
     /// A text of this set, in upper or lower case.
     OneOf(&'static [&'static str]),
-    /// Compressors, separated by commas; unknown ones are left out.
+    /// Compressors, separated by commas; unknown compressors are left out.
     Compressors,
     /// Pairs `key:value`, separated by commas.
     Pairs,

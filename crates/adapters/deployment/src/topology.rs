@@ -179,7 +179,7 @@ impl Deployment {
         let follows = deployment.moves;
         let is_replica_set = deployment.replica_set().name.is_some() || deployment.addresses().len() > 1;
         deployment.moves = follows && is_replica_set && !hello.is_mongos;
-        // A primary that was isolated does not know of its successor: the other members do.
+        // A primary that was isolated does not know its successor; the other members do.
         if deployment.has_several_members() {
             deployment.learn_members().await;
         }
@@ -439,8 +439,8 @@ fn direct_uri(address: &Address) -> String {
     format!("mongodb://{address}/?directConnection=true")
 }
 
-/// Whether an election may move the load to another server. A set of one member elects nobody else: a retry by default would only hide
-/// its outages.
+/// Whether an election may move the load to another server. A set of one member elects no other member: a
+/// retry by default would only hide its outages.
 fn may_elect(hello: &Hello) -> bool {
     hello.is_mongos || hello.hosts.len() + hello.passives.len() > 1
 }

@@ -51,7 +51,7 @@ impl Entry {
     }
 }
 
-/// Collections to inspect, and notes about omitted ones.
+/// Collections to inspect, and notes about omitted collections.
 type Chosen = (Vec<(Namespace, Entry)>, Vec<String>);
 
 /// Selects the collections to inspect in the existing databases.

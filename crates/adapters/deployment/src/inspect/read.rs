@@ -1,4 +1,4 @@
-//! Reads single fields of a server's answer, whatever numeric type they have.
+//! Reads single fields of a server's answer; numbers may have any numeric type.
 
 use bson::RawDocument;
 use bson::raw::RawBsonRef;
