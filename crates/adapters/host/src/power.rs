@@ -1,7 +1,9 @@
-//! Simulates a power loss. `kill -9` leaves in the system's cache what the server wrote and did not sync; a power loss does not.
+//! Simulates a power loss. `kill -9` leaves unsynced writes of the server in the system's cache; a power loss
+//! does not.
 //!
-//! A small library is preloaded into the server and copies each synced range of its files at the end of the sync. After a power loss, the
-//! copy takes the place of the data. So a server loses exactly what it has not synced. The library is built at need with the C compiler.
+//! A small library is preloaded into the server and copies each synced range of its files at the end of the
+//! sync. After a power loss, the copy takes the place of the data. So a server loses exactly the writes that
+//! it has not synced. The library is built with the C compiler when it is first needed.
 
 use std::env;
 use std::ffi::OsString;

@@ -73,7 +73,7 @@ fn find(store: &mut Store, request: &Request<'_>, out: &mut Vec<u8>) {
 }
 
 /// Answers with the next batch of a cursor. If documents remain, keeps the cursor under its number or a new
-/// one.
+/// number.
 fn batch(
     store: &mut Store,
     mut cursor: Cursor,

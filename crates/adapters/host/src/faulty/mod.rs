@@ -2,9 +2,10 @@
 //! of them, drops some from an index, does a stated share of the transactions in part, and forgets or repeats a stated share of the updates.
 //!
 //! It acknowledges every document and keeps an exact log of its defects, so that a test can compare an audit
-//! with the log. It supports `insert` (with duplicate keys), `update` (a replacement, or `$inc` and `$set` by `_id`, or one that matches nothing), `find` (all, by `_id`, or by a range of `_id`s),
-//! `getMore`, `killCursors`, `count`, `drop`, `create`, `listCollections`, `createIndexes`, `listIndexes`, transactions of inserts, and the
-//! commands of every server. It refuses all other commands and options.
+//! with the log. It supports `insert` (with duplicate keys), `update` (a replacement, or `$inc` and `$set` by
+//! `_id`, or an update that matches nothing), `find` (all, by `_id`, or by a range of `_id`s), `getMore`,
+//! `killCursors`, `count`, `drop`, `create`, `listCollections`, `createIndexes`, `listIndexes`, transactions
+//! of inserts, and the commands of every server. It refuses all other commands and options.
 
 use std::net::SocketAddr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -56,8 +57,8 @@ pub struct Defects {
     /// Drop every n-th document from the newest index of its collection, or from the `_id` index if no other
     /// exists.
     pub unindex_every: Option<u64>,
-    /// Answer with the version before the last update in every n-th find by `_id` of a document that another
-    /// connection updated last.
+    /// Return an old version from every n-th find by `_id`, counting only documents that another connection
+    /// updated last: the version before that update.
     pub stale_read_every: Option<u64>,
     /// The seed of the choice among n consecutive documents; without a seed the last is chosen.
     pub seed: Option<u64>,

@@ -34,7 +34,7 @@ pub(crate) struct Store {
     used_bytes: u64,
     inserted: u64,
     updated: u64,
-    /// The last updated documents before their update, and the connection that sent it.
+    /// The last updated documents as they were before the update, and the connection that sent the update.
     previous: HashMap<Place, Previous>,
     /// Reads of updated documents by other connections.
     foreign_reads: u64,

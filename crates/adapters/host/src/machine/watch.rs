@@ -27,7 +27,7 @@ pub struct HostWatch {
     last: Option<Counters>,
 }
 
-/// The counters at one moment. Unreadable ones are absent.
+/// The counters at one moment. Unreadable counters are absent.
 #[derive(Clone, Debug, Default)]
 struct Counters {
     at_ns: u64,

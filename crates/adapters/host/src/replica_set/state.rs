@@ -111,7 +111,8 @@ impl State {
         member.len() - shared[self.majority() - 1]
     }
 
-    /// Time passes between two greetings: at the second, the others have what the primary had at the first.
+    /// Time passes between two greetings: at the second greeting, the others have all entries that the
+    /// primary had at the first.
     pub fn greet(&mut self, index: usize) {
         let len = self.members[index].len();
         let greeted = std::mem::replace(&mut self.members[index].greeted, len);

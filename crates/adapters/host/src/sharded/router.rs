@@ -247,7 +247,7 @@ impl Router {
         doc! {"cursor": {"nextBatch": documents, "id": left, "ns": namespace}, "ok": 1.0}
     }
 
-    /// Keeps open cursors under a new number; 0 if there are none.
+    /// Keeps open cursors under a new number; 0 without open cursors.
     fn keep(&self, shards: Vec<(usize, i64)>) -> i64 {
         if shards.is_empty() {
             return 0;
