@@ -177,7 +177,7 @@ mod tests {
         noted(conditions, status, body).0
     }
 
-    /// The outcome, and the first error if there is one.
+    /// The outcome, and the first error, if any.
     fn noted(conditions: &str, status: u16, body: &str) -> (Outcome, Option<FirstError>) {
         let setup = setup(conditions);
         let counts = Counts::new(&setup);

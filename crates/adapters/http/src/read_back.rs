@@ -61,7 +61,7 @@ pub struct Findings {
     pub unknown_absent: u64,
     /// Documents whose existence the service neither confirmed nor denied.
     pub unread: u64,
-    /// The last status without an answer about a document; 0 for no answer at all.
+    /// The last status that did not say whether a document exists; 0 for a missing answer.
     pub unread_status: Option<u16>,
     /// Examples of lost and altered documents: the kind, the operation and the request.
     pub examples: Vec<String>,
@@ -218,7 +218,7 @@ impl Work {
     }
 }
 
-/// Judges an answer; `takes` tells whether the check accepts its status.
+/// Judges an answer; `takes`: whether the check accepts its status.
 const fn judge(outcome: Outcome, status: u16, takes: bool) -> Answer {
     match (outcome, status) {
         (Outcome::Acknowledged, _) => Answer::Present,

@@ -117,7 +117,8 @@ fn whole(number: i64, out: &mut Vec<u8>) {
     out.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
 }
 
-/// Appends a double. Compiling a template refuses infinite numbers, and generators make none from finite ones.
+/// Appends a double. Compiling a template refuses infinite numbers, and generators make only finite numbers
+/// from finite numbers.
 fn double(number: f64, out: &mut Vec<u8>) {
     if number.is_finite() {
         out.extend_from_slice(zmij::Buffer::new().format_finite(number).as_bytes());

@@ -42,7 +42,7 @@ pub struct Part {
 }
 
 impl Part {
-    /// The number of its GET. Numbers of requests are far below the bound of this product.
+    /// The number of its GET. Request numbers are so small that this product never overflows.
     pub(crate) const fn document(self) -> u64 {
         self.number * PARTS_MAX + self.index
     }
