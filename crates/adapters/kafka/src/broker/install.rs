@@ -90,7 +90,7 @@ pub enum InstallError {
         /// The last lines of the log.
         tail: String,
     },
-    /// The fetched files are not the expected ones.
+    /// The fetched files differ from the expected files.
     #[error("Maven fetched unexpected files for {what} ({how}): try again, or configure another mirror")]
     Altered {
         /// The files.
