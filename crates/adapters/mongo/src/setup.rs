@@ -225,7 +225,7 @@ pub enum Error {
          operations in the scenario's write_concern"
     )]
     OperationUnacknowledged(String),
-    /// A write concern beside a scenario that asks for no answers.
+    /// An operation's write concern in a scenario that asks for no answers.
     #[error(
         "{0}.write_concern: the scenario's write_concern says w: 0 for all operations; leave out one of the two"
     )]

@@ -76,7 +76,7 @@ pub struct SharedBounds {
     places: Box<[AtomicU64]>,
     /// The highest version that a read has shown, of a document that is or was in the same place above.
     shown: Box<[AtomicU64]>,
-    /// Whether a change may touch any document, so that no document is shared any more.
+    /// Whether a change may touch any document, so that sharing has ended.
     is_closed: AtomicBool,
 }
 

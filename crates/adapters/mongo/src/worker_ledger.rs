@@ -51,7 +51,7 @@ pub struct WorkerLedger {
     pages: Vec<Page>,
     snapshot: Arc<Snapshot>,
     given: Given,
-    /// The versions that all workers share, if there are several on one deployment.
+    /// The versions that all workers share, if several workers load one deployment.
     shared: Option<Arc<SharedBounds>>,
 }
 

@@ -36,8 +36,8 @@ pub struct Driver {
     deployment: Arc<Deployment>,
     /// One client per worker, created on the worker's runtime, with the pool that users have.
     client: Mutex<Option<Client>>,
-    /// Whether members for all read preferences were found once. Reads fail if their member goes missing
-    /// later.
+    /// Whether members for all read preferences were found once. Later, a missing member fails the reads that
+    /// need it.
     has_members: AtomicBool,
 }
 

@@ -38,7 +38,7 @@ pub(super) fn of_error(error: &Error) -> Outcome {
     }
 }
 
-/// A refused read was not done, for any reason of the refusal.
+/// A refused read was not done, regardless of the error.
 pub(super) fn of_read_error(error: &Error) -> Outcome {
     match error.kind.as_ref() {
         ErrorKind::Command(error) => Outcome::Rejected(rejection(Class::of_code(error.code))),

@@ -51,7 +51,7 @@ pub struct Lean {
     builder: Arc<OperationBuilder>,
     deployment: Arc<Deployment>,
     routes: Routes,
-    /// Whether members for all routes were found once. Reads fail if their member goes missing later.
+    /// Whether members for all routes were found once. Later, a missing member fails the reads that need it.
     has_routes: AtomicBool,
     /// Connections opened so far: each has its own session.
     opened: AtomicU64,

@@ -62,9 +62,9 @@ enum Fit {
 }
 
 impl WorkerLedger {
-    /// Picks a document for an operation with this purpose; `None` if there is none. `draw` returns a random number for each
-    /// attempt. Notes the change that will be sent: a version, a removal, or a touch. Also returns `None` if the
-    /// worker's intent cannot be written.
+    /// Picks a document for an operation with this purpose; `None` without a suitable document. `draw`
+    /// returns a random number for each attempt. Notes the change that will be sent: a version, a removal, or
+    /// a touch. Also returns `None` if the worker's intent cannot be written.
     pub fn pick(
         &mut self,
         keys: &Keys,

@@ -58,7 +58,8 @@ impl WorkerLedger {
         })
     }
 
-    /// The bound of a read of a document that any worker may own, at this moment; empty if the document is not shared any more.
+    /// The bound of a read of a document that any worker may own, at this moment; empty if the document is no
+    /// longer shared.
     pub fn shared_bound(&self, number: u64, validity: Validity, origin: Origin) -> Bound {
         let least = self.shared.as_ref().and_then(|shared| shared.version(number));
         let read = least.and_then(|_| self.shown_to_any(number, validity, origin));

@@ -1,4 +1,5 @@
-//! Tests reads with a preference: the member that answers, the command that it gets, and the check of what it returns.
+//! Tests reads with a preference: the member that answers, the command that it gets, and the check of the
+//! returned document.
 
 use std::sync::{Arc, Mutex, OnceLock};
 
