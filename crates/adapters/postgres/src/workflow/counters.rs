@@ -38,7 +38,7 @@ pub async fn version(uri: &str) -> Stored<String> {
     Ok(text.split(' ').next().unwrap_or_default().to_owned())
 }
 
-/// The only row of a text's result.
+/// The only row of a statement's result.
 async fn one(uri: &str, text: &str) -> Stored<Row> {
     let rows = Session::open(&config(uri)?, PATIENCE).await?.rows(text, &[]).await?;
     rows.into_iter().next().ok_or_else(|| StoreError::Unavailable("the server gave no row".into()))

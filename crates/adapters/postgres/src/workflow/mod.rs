@@ -27,7 +27,7 @@ use session::{PATIENCE, Prepared, Session, Sessions, config};
 
 /// The tables.
 const SCHEMA: &str = include_str!("schema.sql");
-/// Bytes of bodies in one statement at most. A server refuses a gigabyte.
+/// The largest size of the bodies in one statement, in bytes. A server refuses a gigabyte.
 const BYTES_MAX: usize = 32 << 20;
 /// The version of the tables.
 const FORM: i32 = 1;
@@ -176,7 +176,7 @@ fn keys<'a>(keys: impl Iterator<Item = &'a SignalKey>) -> (Vec<&'a str>, Vec<&'a
     keys.into_iter().map(|key| (key.instance.as_str(), key.id.as_str())).unzip()
 }
 
-/// A query that grows by conditions.
+/// Builds a query condition by condition.
 struct Query<'a> {
     text: String,
     params: Vec<&'a (dyn ToSql + Sync)>,

@@ -104,7 +104,7 @@ impl Session {
         self.within(self.client.query(statement, params)).await
     }
 
-    /// The rows of a text.
+    /// The rows of a statement that is given as text.
     pub(super) async fn rows(&self, text: &str, params: &[&(dyn ToSql + Sync)]) -> Stored<Vec<Row>> {
         self.within(self.client.query(text, params)).await
     }
