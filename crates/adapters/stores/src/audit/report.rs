@@ -151,7 +151,7 @@ impl Report {
         self.unexpected == 0 && self.partitions.iter().all(|partition| partition.mismatches().is_empty())
     }
 
-    /// Whether the broker kept every record of the ledger, if there is one.
+    /// Whether the broker kept every record of the ledger, if the audit had a ledger.
     pub fn broker_holds(&self) -> bool {
         self.broker.iter().all(BrokerReport::holds)
     }

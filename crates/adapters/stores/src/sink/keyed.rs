@@ -100,7 +100,8 @@ impl Connections {
     }
 }
 
-/// The bytes of the element `_id` of an event's document: of its payload, or of its key if the document is gone.
+/// The bytes of the `_id` element of an event's document: from its payload, or from its key if the document
+/// was deleted.
 fn id<'a>(batch: &'a Batch, event: &Event) -> Option<&'a [u8]> {
     let document = batch.payload(event).or_else(|| batch.key(event))?;
     document.get(checked_id(document).ok()??.range_in(document))

@@ -279,7 +279,7 @@ impl Session {
                 reason = error.to_string();
             }
         }
-        // The retry reads the stored position, whatever the result was.
+        // The retry reads the stored position, so it is right for either result.
         Err(stop(FailureClass::Transient, format!("the result of a commit is unknown: {reason}")))
     }
 

@@ -174,7 +174,8 @@ impl Mongo {
         Ok(inserted)
     }
 
-    /// Changes instances with one transaction if there is more than one write. If a change loses, each has its own transaction.
+    /// Changes instances with one transaction if the changes need several writes. If a change loses, each has
+    /// its own transaction.
     async fn commit_group(
         &self,
         group: &[RawDocumentBuf],
@@ -380,7 +381,7 @@ async fn form(pool: &Pool, partitions: u16) -> Stored<u16> {
     stored_form(pool).await?.ok_or_else(missing)
 }
 
-/// The number of partitions of a store; none if there is no store.
+/// The number of partitions of a store; none without a store.
 async fn stored_form(pool: &Pool) -> Stored<Option<u16>> {
     let rows = find(pool, "form", rawdoc! {"_id": "form"}, rawdoc! {"_id": 1}, 1).await?;
     let Some(row) = rows.first() else { return Ok(None) };
@@ -555,7 +556,7 @@ fn gone(documents: &[RawDocumentBuf], now_ms: i64) -> impl Iterator<Item = (i64,
     })
 }
 
-/// The owner's partitions, and the free ones, among the documents about leases.
+/// The owner's partitions and the free partitions, among the documents about leases.
 fn leases(documents: &[RawDocumentBuf], owner: &str, now_ms: i64) -> (Leases, Vec<Lease>) {
     let (mut leases, mut free) = (Leases::default(), Vec::new());
     for document in documents {
