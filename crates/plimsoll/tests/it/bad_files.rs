@@ -1,4 +1,5 @@
-//! Tests files that a command cannot read, and files and directories of other commands: each answer says what to write.
+//! Tests files that a command cannot read, and files and directories of other commands: each message names
+//! the remedy.
 
 use std::fs;
 use std::path::Path;

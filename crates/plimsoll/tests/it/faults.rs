@@ -219,7 +219,7 @@ fn a_second_ctrl_c_aborts_the_program_and_its_server() {
     let run = start_scenario(dir.path(), &text, "embedded", &out);
     wait_for_load(&out, 1);
     let address = started_at(&out);
-    // No write is answered any more, so that the run cannot end in order.
+    // No further write is answered, so that the run cannot end in order.
     let servers = children(&run);
     assert!(!servers.is_empty(), "the run has no server");
     servers.into_iter().for_each(|server| kill_process(server, Signal::STOP).unwrap());

@@ -174,7 +174,7 @@ pub async fn compared(store: &impl Store, ledger: &BTreeMap<String, Vec<u64>>) -
 }
 
 impl Found {
-    /// Compares the signals that an instance applied with the acknowledged ones.
+    /// Compares the applied signals of an instance with its acknowledged signals.
     fn signals_of(&mut self, record: &Record, sent: &[u64]) -> anyhow::Result<()> {
         let state = State::decode(&record.body).context("read a state")?;
         let seen = state.data.get("seen").and_then(Value::as_array);

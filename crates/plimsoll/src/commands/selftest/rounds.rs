@@ -14,7 +14,7 @@ use crate::cli::SelftestArgs;
 use crate::terminal::{print, say};
 use plimsoll_run::exit::{Deserves, Exit, Outcome};
 
-/// The limit of defects of a kind in one round: an audit names no more documents.
+/// The limit of defects of a kind in one round: an audit names at most this many documents.
 const DEFECTS_MAX: u64 = plimsoll_ledger::audit::EXAMPLES_MAX as u64;
 
 /// The size of a round, and the rate of its defects.
