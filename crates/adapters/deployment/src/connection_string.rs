@@ -80,7 +80,7 @@ const NAME_MAX: usize = 128;
 const MECHANISMS: [&str; 4] = ["SCRAM-SHA-1", "SCRAM-SHA-256", "MONGODB-X509", "PLAIN"];
 /// Mechanisms that this build does not contain.
 const ABSENT_MECHANISMS: [&str; 4] = ["GSSAPI", "MONGODB-AWS", "MONGODB-OIDC", "MONGODB-CR"];
-/// Options that depend on a `readPreference`: without a valid one they have no effect.
+/// Options that depend on a `readPreference`: without a valid `readPreference` they have no effect.
 const OF_A_PREFERENCE: [&str; 2] = ["readpreferencetags", "maxstalenessseconds"];
 /// TLS checks that `tlsInsecure` sets as a whole.
 const TLS_CHECKS: [&str; 4] = [

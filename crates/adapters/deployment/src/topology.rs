@@ -92,7 +92,7 @@ impl ReplicaSet {
         self.name.is_none() || self.name == hello.set_name
     }
 
-    /// Whether a server believes that it is the primary although a later one is known.
+    /// Whether a server believes that it is the primary although a later primary is known.
     fn has_replaced(&self, hello: &Hello) -> bool {
         hello.is_writable_primary && Election::of(hello).is_before(&self.election)
     }
@@ -376,7 +376,7 @@ impl Deployment {
         set.has(hello) && !set.has_replaced(hello)
     }
 
-    /// Whether a server believes that it is the primary although a later one is known.
+    /// Whether a server believes that it is the primary although a later primary is known.
     pub fn is_replaced(&self, hello: &Hello) -> bool {
         self.known_set().has_replaced(hello)
     }
@@ -397,8 +397,8 @@ impl Deployment {
         *self.addresses.write().unwrap_or_else(PoisonError::into_inner) = addresses;
     }
 
-    /// The greeting of the first address that answers. Waits for one as long as the URI's `serverSelectionTimeoutMS` allows; without it,
-    /// asks each address once.
+    /// The greeting of the first address that answers. Waits for an answer as long as the URI's
+    /// `serverSelectionTimeoutMS` allows; without it, asks each address once.
     async fn greet_in_time(&self) -> Result<Hello, Error> {
         let Some(limit) = self.selection else { return self.greet_any().await };
         let mut failure = None;

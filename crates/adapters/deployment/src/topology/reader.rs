@@ -110,8 +110,8 @@ impl Deployment {
         }
     }
 
-    /// Connects to a member that may answer reads with this preference. Waits for one as long as the URI's
-    /// `serverSelectionTimeoutMS` allows, 5 s by default.
+    /// Connects to a member that may answer reads with this preference. Waits for a member as long as the
+    /// URI's `serverSelectionTimeoutMS` allows, 5 s by default.
     ///
     /// # Errors
     /// The reason why no member could be reached.
@@ -132,7 +132,7 @@ impl Deployment {
         })
     }
 
-    /// Connects to a member as [`Self::connect_for`] does, without waiting for one.
+    /// Connects to a member as [`Self::connect_for`] does, without waiting for a member.
     ///
     /// # Errors
     /// The reason why no member could be reached.
