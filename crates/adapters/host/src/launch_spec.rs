@@ -70,7 +70,7 @@ pub(crate) struct LaunchSpec {
 }
 
 /// Starts the process and waits until it listens. Retries with another port if another program took the
-/// chosen one first.
+/// chosen port first.
 pub(crate) fn launch(
     spec: &LaunchSpec,
     home: &Home,

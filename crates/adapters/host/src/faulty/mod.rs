@@ -34,8 +34,8 @@ use store::Store;
 
 /// The defects of a faulty server. Documents are numbered from 1 over all connections, in insertion order;
 /// refused duplicates are not counted. One of every n consecutive documents is damaged: the last, or with a
-/// seed a random one. A document has at most one defect: forgetting comes before flipping, flipping before
-/// duplicating, duplicating before dropping from an index. Zero means never.
+/// seed a random document. A document has at most one defect: forgetting comes before flipping, flipping
+/// before duplicating, duplicating before dropping from an index. Zero means never.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Defects {
     /// Acknowledge every n-th document without storing it.

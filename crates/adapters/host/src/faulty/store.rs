@@ -160,8 +160,9 @@ impl Store {
         })
     }
 
-    /// Acknowledges the update of a stored document, and applies it, or forgets it, repeats it or applies a part of it. Updates keep about the size of a document, so
-    /// they take no more memory.
+    /// Acknowledges the update of a stored document. Applies the update, or introduces a defect: forgets it,
+    /// repeats it, or applies a part of it. An updated document keeps about its size, so updates take no more
+    /// memory.
     pub(crate) fn update(&mut self, namespace: &str, key: &[u8], [once, twice, part]: [Box<[u8]>; 3]) {
         self.updated += 1;
         let defects = self.options.defects;
@@ -351,7 +352,7 @@ fn treatment(options: Options, number: u64) -> Treatment {
     }
 }
 
-/// Whether this document is the one in `every` that gets this kind of defect.
+/// Whether this document, of `every` consecutive documents, gets this kind of defect.
 fn is_chosen(number: u64, every: u64, seed: Option<u64>, kind: u64) -> bool {
     let Some((stretch, position)) = (number - 1).checked_div(every).zip((number - 1).checked_rem(every))
     else {
