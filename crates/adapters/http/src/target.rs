@@ -173,8 +173,8 @@ impl Http {
         lane.connection.exchange(prepared.bytes(), prepared.head_len(), options).await
     }
 
-    /// Sends the request on a new connection, because the server closes this one and did not take it. If no connection can be
-    /// opened, the request was not tried.
+    /// Sends the request on a new connection, because the server closes this connection and did not take the
+    /// request. If no connection can be opened, the request was not tried.
     async fn exchange_elsewhere(&self, lane: &mut Lane) -> Result<(), ExchangeError> {
         lane.connection = self.dial().await.map_err(|error| ExchangeError::NotConnected(Box::new(error)))?;
         self.exchange(lane).await
