@@ -151,8 +151,8 @@ impl Writer {
         self.waiting.drain(..).for_each(|batch| self.written.buffer.add(batch));
     }
 
-    /// Drops the batches of an ended assignment: another member, or this one again, reads them, so they must
-    /// not be written.
+    /// Drops the batches of an ended assignment. The next owner of the partition reads them again, so they
+    /// must not be written.
     fn drop_stale(&mut self) {
         let (held, stale): (VecDeque<_>, VecDeque<_>) =
             self.waiting.drain(..).partition(|batch| self.membership.holds(batch));
