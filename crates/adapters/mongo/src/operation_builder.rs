@@ -241,8 +241,9 @@ impl OperationBuilder {
         Some(OperationTarget { number, document: Some(picked) })
     }
 
-    /// A picked document with the bounds of a read that is sent now. Since its preparation the document may have been acknowledged in a
-    /// newer version, or removed. A document that the operation itself changes has no other change meanwhile.
+    /// A picked document with the bounds of a read that is sent now. Since the preparation of the read, the
+    /// document may have been acknowledged in a newer version, or removed. A document that the operation
+    /// itself changes has no other change meanwhile.
     pub fn as_sent(&self, picked: PickedDocument, origin: Origin) -> PickedDocument {
         if picked.change.is_some() {
             return picked;
@@ -256,7 +257,8 @@ impl OperationBuilder {
         PickedDocument { bound, ..picked }
     }
 
-    /// The purpose of a command: an update of a plan with a counter increments it, and an unacknowledged change is only a touch, because its outcome is unknown.
+    /// The purpose of a command. In a plan with a counter, an update is an increment. An unacknowledged
+    /// change is only a touch, because its outcome is unknown.
     fn purpose(&self, command: &Command) -> Purpose {
         match command.purpose() {
             Purpose::Replace | Purpose::Remove if !self.setup.is_acknowledged() => Purpose::Touch,

@@ -36,7 +36,7 @@ pub struct Sharding {
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The server is not a mongos.
-    #[error("shard: {0} is not a mongos: give the URI of one, or leave out `shard`")]
+    #[error("shard: {0} is not a mongos: give the URI of a mongos, or leave out `shard`")]
     NoMongos(String),
     /// The key is invalid.
     #[error("shard.key: {0}")]

@@ -20,7 +20,7 @@ use plimsoll_wire::{Address, Connection};
 const SAMPLE: u64 = 16;
 /// One read in this many goes to a document of another worker.
 const READS: u64 = 32;
-/// The most shared documents at a time: a newer one displaces an older one in its place.
+/// The most shared documents at a time: a newer document displaces an older document in its place.
 const PLACES: u64 = 1 << 12;
 /// The bits of a version in a word; the number plus one is above them.
 const VERSION_BITS: u32 = 24;

@@ -431,7 +431,8 @@ mod tests {
         assert_eq!(judged, Err(Rejection::CorruptedRead));
     }
 
-    /// Judges reads of a document whose next replacement has no answer: first one by `first`, then one by `second`.
+    /// Judges reads of a document whose next replacement has no answer: a read by `first`, then a read by
+    /// `second`.
     fn judge_in_turn(
         validity: Validity,
         of_owner_first: bool,
