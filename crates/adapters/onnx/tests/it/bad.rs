@@ -43,7 +43,7 @@ fn a_missing_or_altered_model_is_refused_with_the_remedy() {
     check_installed(|at| alter(&at.join("libonnxruntime.so")), "is not the file that was installed");
 }
 
-/// Replaces a file by one that differs in one bit.
+/// Flips one bit of a file.
 fn alter(path: &Path) {
     let mut bytes = fs::read(path).unwrap();
     let middle = bytes.len() / 2;
