@@ -45,8 +45,8 @@ pub struct Postgres {
 }
 
 impl Postgres {
-    /// Connects to the database of `uri` with `connections` connections, and creates the tables unless they exist. A new store has this number of
-    /// partitions; an existing one keeps its own.
+    /// Connects to the database of `uri` with `connections` connections, and creates the tables unless they
+    /// exist. A new store has this number of partitions; an existing store keeps its number.
     ///
     /// # Errors
     ///

@@ -195,7 +195,8 @@ impl Sessions {
         Self { config, patience, slots: (0..count.max(1)).map(|_| Slot::default()).collect() }
     }
 
-    /// The first of the least busy connections. A process of the server that has just worked is quicker than one that has slept.
+    /// The first of the least busy connections. A server process that has just worked is quicker than a
+    /// process that has slept.
     pub(super) async fn get(&self) -> Stored<Used<'_>> {
         let least = self.slots.iter().min_by_key(|slot| slot.busy.load(Ordering::Relaxed));
         let slot = least.ok_or_else(|| StoreError::Unavailable("the store has no connection".into()))?;

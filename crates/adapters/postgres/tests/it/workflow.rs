@@ -139,7 +139,8 @@ impl Services for Nothing {
     }
 }
 
-/// The time from the start of an instance in one process to its end in another one that scans every `poll_ms`, in milliseconds.
+/// The time from the start of an instance in one process to its end in another process that scans every
+/// `poll_ms`, in milliseconds.
 async fn latency_ms(uri: &str, listens: bool, poll_ms: u64) -> u64 {
     let open = || async { Arc::new(Postgres::open(uri, 2, PARTITIONS).await.unwrap()) };
     let (theirs, ours) = (open().await, open().await);
