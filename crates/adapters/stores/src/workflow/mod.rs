@@ -53,8 +53,9 @@ pub struct Mongo {
 }
 
 impl Mongo {
-    /// Connects to database `db` of the deployment at `uri` with at most `connections` connections, and creates collections and indexes unless they
-    /// exist. A new store has this number of partitions; an existing one keeps its own.
+    /// Connects to database `db` of the deployment at `uri` with at most `connections` connections, and
+    /// creates collections and indexes unless they exist. A new store has this number of partitions; an
+    /// existing store keeps its number.
     ///
     /// # Errors
     ///

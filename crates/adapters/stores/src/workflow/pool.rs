@@ -176,7 +176,8 @@ fn lock(idle: &Mutex<VecDeque<Place>>) -> MutexGuard<'_, VecDeque<Place>> {
     idle.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Whether another connection may succeed: this one may lead to a server that is no longer the primary.
+/// Whether another connection may succeed: this connection may lead to a server that is no longer the
+/// primary.
 fn is_transient(error: &WireError) -> bool {
     matches!(error, WireError::Server(error) if is_transient_code(error.code))
 }
