@@ -121,7 +121,7 @@ pub fn say(text: &str) {
     writeln!(stderr(), "{text}").unwrap_or_default();
 }
 
-/// The console on stderr, or one that shows only warnings.
+/// The console on stderr; a quiet console shows only warnings.
 pub fn console(is_quiet: bool) -> &'static dyn Console {
     if is_quiet { &Quiet } else { &STDERR }
 }

@@ -61,7 +61,8 @@ fn start(args: &StartArgs) -> Outcome<()> {
     Ok(())
 }
 
-/// Stops all servers of the registry, or the named ones. Every name is checked before the first server is stopped.
+/// Stops all servers of the registry, or the named servers. Every name is checked before the first server is
+/// stopped.
 fn stop(args: &StopArgs) -> Outcome<()> {
     let registry = Registry::of(&cache()?).context("find the running servers")?;
     let running = registry.running().context("find the running servers")?;

@@ -170,7 +170,7 @@ mod long {
         );
         assert!(stderr(&other).contains("give the same"), "{}", stderr(&other));
         kill_in_the_third_pair(&[&words[..], &resume].concat(), &out);
-        // Leftovers of the killed comparison do not block the next one.
+        // Leftovers of the killed comparison do not block the next comparison.
         let ended = plimsoll_with(&[&words[..], &resume, &["--json"]].concat());
         assert_eq!((ended.status.code(), stderr(&ended).as_str()), (Some(99), ""));
         assert_eq!(

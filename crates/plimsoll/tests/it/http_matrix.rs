@@ -1,4 +1,4 @@
-//! Tests matrices of runs over HTTP: each cell with its own service, or against a running one.
+//! Tests matrices of runs over HTTP: each cell with its own service, or against a running service.
 
 use std::fs;
 use std::net::SocketAddr;

@@ -76,7 +76,7 @@ fn runs(dir: &Path) -> Vec<String> {
     lines.filter(|line| line.contains(" run ") && line.contains(dir.to_str().unwrap())).collect()
 }
 
-/// Starts a command whose runs are separate processes, and reads the command line of the first one, in `run`,
+/// Starts a command whose runs are separate processes. Reads the command line of the first run, in `run`,
 /// while it loads a server with a password.
 fn seen(dir: &Path, words: &[&str], run: &str) -> Output {
     let out = dir.join("out");

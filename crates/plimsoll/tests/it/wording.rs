@@ -167,7 +167,7 @@ fn paths_of_a_service_are_relative_to_its_scenario() {
     let file = scenario(&place, text);
     let out = dir.path().join("run");
     let mut command = plimsoll();
-    // From a directory other than the scenario's, to a run directory in a third one.
+    // Runs in a directory other than the scenario's, with a run directory in a third directory.
     command.current_dir(dir.path()).args(["run", file.to_str().unwrap(), "--json", "--server", &shared()]);
     let output = command.args(["--out", out.to_str().unwrap()]).output().unwrap();
     let printed = json(&output);

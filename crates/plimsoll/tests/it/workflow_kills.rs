@@ -1,4 +1,5 @@
-//! Runs a small kill campaign of the workflow engine on each store: three kills of each kind. `cargo xtask bench workflow-kills` runs a large one.
+//! Runs a small kill campaign of the workflow engine on each store: three kills of each kind. `cargo xtask
+//! bench workflow-kills` runs a large campaign.
 
 #[path = "../../benches/workflow_kills/campaign/mod.rs"]
 mod campaign;
@@ -47,7 +48,8 @@ fn kills_of_engines_server_and_network_lose_and_duplicate_nothing_on_postgres() 
     check(Backend::Postgres);
 }
 
-/// Two processes share the partitions and the work, and the second one takes over after kill -9 of the first one.
+/// Two processes share the partitions and the work, and the second process takes over after kill -9 of the
+/// first.
 fn check_two_processes(store: Backend) {
     let dir = tempfile::tempdir().unwrap();
     let comparison = Comparison {

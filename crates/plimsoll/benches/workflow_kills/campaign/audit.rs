@@ -105,7 +105,7 @@ macro_rules! either {
     };
 }
 
-/// Opens the store for one piece of work: the server may have been killed since the last one.
+/// Opens the store for one piece of work: the server may have been killed since the last piece.
 fn on<T>(address: &Address, work: impl AsyncFnOnce(&Either) -> anyhow::Result<T>) -> anyhow::Result<T> {
     let runtime: Runtime = Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {

@@ -11,7 +11,7 @@ use anyhow::{anyhow, ensure};
 use super::http::Http;
 use super::ledger::{Entry, Ledger};
 
-/// The definition of the instances: each counts its signals, rests, and ends after the last one.
+/// The definition of the instances: each counts its signals, rests, and ends after the last signal.
 pub const DEFINITION: &str = "
 name: parcel
 steps:
@@ -66,7 +66,7 @@ impl Clients {
     /// A client has given up.
     pub fn acknowledged(&self) -> anyhow::Result<u64> {
         let is_well = self.threads.iter().all(|thread| !thread.is_finished());
-        ensure!(is_well, "a client has given up: the round's end tells why");
+        ensure!(is_well, "a client has given up: the error at the round's end names the reason");
         Ok(self.ledger.len())
     }
 

@@ -52,7 +52,8 @@ pub fn members() -> anyhow::Result<Finding> {
     Ok(Finding { name: "members that lose and change documents", passed, figure: honest(passed, figure) })
 }
 
-/// Leaves a copy of a document on a second shard, behind a mongos that hides it and one that shows it.
+/// Leaves a copy of a document on a second shard, behind a mongos that hides the copy and a mongos that shows
+/// it.
 ///
 /// # Errors
 /// The load cannot be sent, or its documents cannot be read back.

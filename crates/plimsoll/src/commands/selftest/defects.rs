@@ -239,7 +239,7 @@ pub fn backwards() -> anyhow::Result<Finding> {
     }
     let passed = noticed > 0 && noticed <= introduced && accused == 0;
     let figure = format!("{introduced} reads of others went back, {noticed} noticed");
-    Ok(Finding { name: "a server that takes back what another read", passed, figure })
+    Ok(Finding { name: "a server that takes back updates others read", passed, figure })
 }
 
 fn read_at_majority(server: &Server) -> anyhow::Result<Trial> {
