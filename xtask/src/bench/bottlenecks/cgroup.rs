@@ -96,7 +96,7 @@ impl Drop for Cgroup {
                 let back = |pid: &str| fs::write(root.join("cgroup.procs"), pid);
                 procs.lines().for_each(|pid| drop(back(pid)));
             }
-            // A drop cannot return an error; an empty cgroup that stays limits nothing.
+            // A drop cannot return an error; a leftover empty cgroup limits nothing.
             let _ = fs::remove_dir(directory);
         }
     }
