@@ -36,7 +36,7 @@ pub enum Origin {
     /// Unknown: its reads bind only linearizable reads.
     #[default]
     Unknown,
-    /// The low bits of the term, which differ between nearby elections, or of the hash of the address.
+    /// The low bits of the term, or of the hash of the address. Nearby elections differ in these bits.
     Known(u16),
 }
 
@@ -74,7 +74,7 @@ impl Origin {
 #[derive(Debug)]
 pub struct SharedBounds {
     places: Box<[AtomicU64]>,
-    /// The highest version that a read has shown, of a document that is or was in the same place above.
+    /// For each place, the highest version that a read has shown of a document in this place.
     shown: Box<[AtomicU64]>,
     /// Whether a change may touch any document, so that sharing has ended.
     is_closed: AtomicBool,

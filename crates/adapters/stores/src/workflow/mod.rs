@@ -121,7 +121,8 @@ impl Mongo {
         find(&self.pool, collection, filter, sort, limit).await
     }
 
-    /// Keeps a definition, which becomes the latest of its name. Its number orders the versions: the clocks of processes may differ.
+    /// Keeps a definition, which becomes the latest of its name. Its number orders the versions, because the
+    /// clocks of processes may differ.
     async fn deploy_one(&self, definition: &Definition, now_ms: u64) -> Stored<()> {
         let version = definition.version();
         let id = rawdoc! {"n": &*version.name, "h": &*version.hash};
@@ -314,7 +315,7 @@ fn durable() -> RawDocumentBuf {
 struct Index {
     name: &'static str,
     keys: RawDocumentBuf,
-    /// The index contains only documents with this field, so it costs the others nothing.
+    /// The index contains only documents with this field, so other documents cost nothing.
     only: Option<&'static CStr>,
     is_unique: bool,
 }
@@ -547,7 +548,7 @@ fn claim(request: &LeaseRequest, free: Lease, now_ms: i64) -> RawDocumentBuf {
     rawdoc! {"q": query, "u": {"$set": {"owner": &*request.owner, "until": until_ms, "epoch": signed(free.epoch + 1)}}}
 }
 
-/// The sessions of owners whose leases have ended, as the first number and the number of places.
+/// The sessions of owners whose leases have ended: for each owner, the first number and the number of places.
 fn gone(documents: &[RawDocumentBuf], now_ms: i64) -> impl Iterator<Item = (i64, usize)> {
     let ended = documents
         .iter()
