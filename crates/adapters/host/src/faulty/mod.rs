@@ -1,6 +1,6 @@
-//! Runs the faulty server: it stores documents in memory and forgets, corrupts or duplicates a stated share
-//! of them, drops some from an index, executes a stated share of the transactions only in part, and forgets
-//! or repeats a stated share of the updates.
+//! Runs the faulty server. It stores documents in memory, and forgets, corrupts or duplicates a stated share
+//! of them, or drops them from an index. It executes a stated share of the transactions only in part, and
+//! forgets or repeats a stated share of the updates.
 //!
 //! It acknowledges every document and keeps an exact log of its defects, so that a test can compare an audit
 //! with the log. It supports `insert` (with duplicate keys), `update` (a replacement, or `$inc` and `$set` by

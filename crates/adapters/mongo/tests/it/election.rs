@@ -92,7 +92,7 @@ fn the_audit_names_exactly_the_documents_that_a_failover_rolled_back() {
     let object_id = |id: Bson| if let Bson::ObjectId(id) = id { id.bytes() } else { panic!("{id}") };
     let rolled_back: BTreeSet<_> = set.rolled_back().into_iter().map(|(_, id)| object_id(id)).collect();
     assert_eq!(loaded.lost(), rolled_back);
-    // Of 20 entries, up to 4 were in flight and sent again.
+    // Up to 4 of the 20 entries were in flight and were sent again.
     assert!((16..=20).contains(&loaded.findings.lost), "{:?}", loaded.findings);
     assert_eq!(loaded.findings.found + loaded.findings.lost, OPERATIONS);
 }
