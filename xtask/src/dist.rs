@@ -164,7 +164,8 @@ fn kibibytes(directory: &Path) -> Result<u64> {
         .context("read the size that `du` prints")
 }
 
-/// Unpacks both into `out` and runs the program in each; checks that every page and unit exists.
+/// Unpacks archive and package into `out` and runs the program in each; checks that every page and unit
+/// exists.
 pub(crate) fn check(packed: &Packed, out: &Path) -> Result<()> {
     let (archive, package) = (out.join("from-archive"), out.join("from-package"));
     fs::create_dir_all(&archive)?;

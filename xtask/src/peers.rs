@@ -29,7 +29,7 @@ struct Peer {
     make: fn(&Path, log: &Path) -> Result<()>,
 }
 
-/// Installs all of them, unless they are installed.
+/// Installs all peers, unless they are installed.
 pub(crate) fn install(cache: &Path) -> Result<()> {
     [ferretdb::peer(), mongo_java::peer()].iter().try_for_each(|peer| peer.install(cache))
 }

@@ -12,7 +12,7 @@ use crate::command;
 /// The directory in the cache, with `usr/bin/prometheus` in it.
 const DIRECTORY: &str = "prometheus";
 
-/// Unpacks Debian's package of Prometheus into the cache, unless it is there. apt verifies it with the
+/// Unpacks Debian's package of Prometheus into the cache, unless it is installed. apt verifies it with the
 /// signatures of the distribution.
 pub(crate) fn install(cache: &Path) -> Result<()> {
     let directory = cache.join(DIRECTORY);

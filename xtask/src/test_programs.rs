@@ -19,11 +19,12 @@ use serde_json::Value;
 use crate::command::{FULL, cargo, root};
 use crate::steps::now;
 
-/// How many programs run at once.
+/// The number of programs that run at once.
 const LANES: usize = 2;
 /// The test harness's own setting, which a user's value overrides.
 const THREADS: &str = "RUST_TEST_THREADS";
-/// How many tests of an integration program run at once at least: most of them wait for processes most of the time.
+/// The smallest number of tests of an integration program that run at once: most tests wait for processes
+/// most of the time.
 const TEST_THREADS_MIN: usize = 4;
 /// The wings whose unit tests may start installed programs.
 const EXTERNAL: [&str; 2] = ["adapters", "services"];

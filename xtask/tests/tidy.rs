@@ -15,8 +15,8 @@ use serde_json::Value;
 #[path = "tidy/cycles.rs"]
 mod cycles;
 
-/// The crates of the workspace and their allowed dependencies. A new line or name is a decision, which
-/// ARCHITECTURE.md names too.
+/// The crates of the workspace and their allowed dependencies. A new line or name is a decision: add it to
+/// ARCHITECTURE.md too.
 const EDGES: &[(&str, &[&str])] = &[
     ("measure", &[]),
     ("element", &[]),

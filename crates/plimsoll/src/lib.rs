@@ -21,7 +21,8 @@ pub use plimsoll_systems as systems;
 pub use plimsoll_workflow_load::WorkflowKind;
 pub use registry::{Registry, SHIPPED, Serve};
 
-/// Also for the C libraries: one thread allocates records and another frees them, where the default allocator takes locks.
+/// The allocator, also for the C libraries. One thread allocates records and another frees them; the default
+/// allocator takes locks for that.
 #[global_allocator]
 static ALLOCATOR: MiMalloc = MiMalloc;
 

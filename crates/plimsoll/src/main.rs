@@ -1,4 +1,4 @@
-//! The program with the shipped systems and services.
+//! Runs Plimsoll with the shipped systems and services.
 
 use std::process::ExitCode;
 

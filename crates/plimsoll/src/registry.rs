@@ -18,7 +18,7 @@ use plimsoll_run::exit::Outcome;
 /// The systems and services of a program.
 #[derive(Clone, Copy, Debug)]
 pub struct Registry {
-    /// The kinds of systems, asked in this order: the first that claims a scenario has it.
+    /// The kinds of systems, asked in this order: the first kind that claims a scenario gets it.
     pub systems: system::Registry,
     /// The services as scenarios see them.
     pub services: Services,

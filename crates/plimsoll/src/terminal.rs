@@ -84,7 +84,7 @@ fn style() -> Style {
     if stdout().is_terminal() && wanted { Style::Colour } else { Style::Plain }
 }
 
-/// The width of a terminal; of anything else, `COLUMNS` or that of a pipe.
+/// The width of a terminal. For any other output, `COLUMNS` or the width for pipes.
 fn width(stream: impl AsFd) -> Width {
     let terminal = rustix::termios::tcgetwinsize(stream).ok().map(|size| usize::from(size.ws_col));
     let variable = || std::env::var(COLUMNS).ok()?.parse().ok();
@@ -121,7 +121,7 @@ pub fn say(text: &str) {
     writeln!(stderr(), "{text}").unwrap_or_default();
 }
 
-/// The console on stderr, or one that shows only warnings.
+/// The console on stderr; a quiet console shows only warnings.
 pub fn console(is_quiet: bool) -> &'static dyn Console {
     if is_quiet { &Quiet } else { &STDERR }
 }

@@ -1,8 +1,8 @@
 //! Runs many real comparisons: a server with itself, and with the same server under a handicap of about 10 %.
 //! This checks the promises of the statistics on this machine.
 //!
-//! Each comparison is one `plimsoll ab`. All comparisons take an hour or more, so finished ones stay: the same command
-//! continues.
+//! Each comparison is one `plimsoll ab`. All comparisons take an hour or more, so results are kept: the same
+//! command continues.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -131,7 +131,7 @@ fn check_asked(out: &Path, asked: &Value) -> Result<()> {
     Ok(())
 }
 
-/// Lists the options that differ from the earlier ones.
+/// Lists the options that differ from the earlier options.
 fn different(before: &Value, asked: &Value) -> Vec<String> {
     let keys = asked.as_object().into_iter().flat_map(|asked| asked.keys());
     let other = keys.filter(|key| before[*key] != asked[*key]);

@@ -34,7 +34,7 @@ pub(super) fn peer() -> Peer {
     }
 }
 
-/// Leaves the program in `bin`.
+/// Builds the program into `bin`.
 fn make(directory: &Path, log: &Path) -> Result<()> {
     let source = directory.join("source");
     let module = download(directory).context(HINT)?;
@@ -52,7 +52,7 @@ fn download(directory: &Path) -> Result<String> {
     module_directory(&output.stdout)
 }
 
-/// The directory in the answer of `go mod download`, if the digest there is the pinned one.
+/// The directory in the answer of `go mod download`, if the answer has the pinned digest.
 fn module_directory(answer: &[u8]) -> Result<String> {
     let answer: Value = serde_json::from_slice(answer).context("read the answer of `go mod download`")?;
     if let Some(error) = answer["Error"].as_str() {

@@ -10,7 +10,7 @@ use plimsoll_install::remove;
 use super::Peer;
 use crate::command;
 
-/// The product and all it depends on.
+/// The product with all of its dependencies.
 const PROJECT: Project<'_> = Project {
     pom: include_str!("../../mongo-java-server/pom.xml"),
     list: include_str!("../../mongo-java-server/jars.txt"),
@@ -31,7 +31,7 @@ pub(super) fn peer() -> Peer {
     }
 }
 
-/// Leaves the files in `files` and the class in `classes`.
+/// Fetches the files into `files`, and compiles the class into `classes`.
 fn make(directory: &Path, log: &Path) -> Result<()> {
     maven::fetch("mvn".into(), PROJECT, directory, log, &mut || {})?;
     remove(&directory.join("repository"))?;

@@ -30,7 +30,7 @@ pub(super) fn peer() -> Peer {
     }
 }
 
-/// Leaves `dbos`, `restate` and `restate-server` in the directory.
+/// Puts `dbos`, `restate` and `restate-server` into the directory.
 fn make(directory: &Path, _log: &Path) -> Result<()> {
     let mut go = Command::new("go");
     go.env("GOFLAGS", "").env("GOWORK", "off");

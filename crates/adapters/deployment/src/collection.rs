@@ -76,7 +76,7 @@ pub async fn prepare(
     Ok(InitialState { documents, vanishing: vanishing(connection, namespace).await? })
 }
 
-/// Creates indexes and waits until they are built; keeps existing ones.
+/// Creates indexes and waits until they are built; keeps existing indexes.
 ///
 /// # Errors
 /// The server's refusal, for example because documents break a unique index.
@@ -145,7 +145,7 @@ pub async fn exists(connection: &mut Connection, namespace: &Namespace) -> Resul
     Ok(listed(connection, listing, command).await?.is_some())
 }
 
-/// The server's entry of a collection in its list: name, type and options. `None` if the collection does not exist.
+/// The server's list entry of a collection: name, type and options. `None` if the collection does not exist.
 ///
 /// # Errors
 /// The server's or the connection's error.

@@ -1,4 +1,4 @@
-//! Defines when the server acknowledges a write, and what a read may return.
+//! Defines when the server acknowledges a write, and which versions a read may return.
 
 use plimsoll_measure::duration::Span;
 use plimsoll_wire as wire;
@@ -55,7 +55,7 @@ pub struct WriteConcern {
 }
 
 impl WriteConcern {
-    /// Whether writes that are a journaled majority anyway satisfy it.
+    /// Whether a write that a journaled majority has satisfies this concern.
     pub fn is_within_durable(&self) -> bool {
         let majority = self.w.as_ref().is_none_or(|w| *w == W::Name("majority".to_owned()));
         majority && self.j != Some(false)
@@ -66,7 +66,7 @@ impl WriteConcern {
         Self { w: Some(W::Name("majority".into())), j: Some(true), timeout: None }
     }
 
-    /// The write concern with the settings of [`WriteConcern::durable`] in place of omitted ones.
+    /// The write concern with the settings of [`WriteConcern::durable`] in place of omitted settings.
     #[must_use]
     pub fn or_durable(self) -> Self {
         let durable = Self::durable();
@@ -103,8 +103,8 @@ impl WriteConcern {
     }
 }
 
-/// The concerns of an operation, or of all operations without their own. `None` leaves a concern to the next wider setting, and at
-/// last to the server.
+/// The concerns of one operation, or the default of all operations. `None` defers to the next wider setting,
+/// and in the end to the server's default.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Concerns {
     /// The condition for acknowledging writes.

@@ -1,8 +1,8 @@
 //! Reads a connection string by the rules of MongoDB's Connection String and URI Options specifications.
 //!
-//! A malformed string is an error. An unknown option, or a known one with an invalid value, is left out with a warning, as the
-//! specifications want: a URI that was written for another driver or an older server keeps working. The official driver refuses
-//! such options, so it reads the string without them.
+//! A malformed string is an error. An unknown option, or a known one with an invalid value, is left out with
+//! a warning, as the specifications want: a URI that was written for another driver or an older server keeps
+//! working. The official driver refuses such options, so it gets the string without them.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -63,9 +63,9 @@ enum Kind {
     Boolean,
     /// An integer from the first number to the second.
     Integer(i64, i64),
-    /// A text of this set, whatever its case.
+    /// A text of this set, in upper or lower case.
     OneOf(&'static [&'static str]),
-    /// Compressors, separated by commas; unknown ones are left out.
+    /// Compressors, separated by commas; unknown compressors are left out.
     Compressors,
     /// Pairs `key:value`, separated by commas.
     Pairs,
@@ -83,7 +83,7 @@ const NAME_MAX: usize = 128;
 const MECHANISMS: [&str; 4] = ["SCRAM-SHA-1", "SCRAM-SHA-256", "MONGODB-X509", "PLAIN"];
 /// Mechanisms that this build does not contain.
 const ABSENT_MECHANISMS: [&str; 4] = ["GSSAPI", "MONGODB-AWS", "MONGODB-OIDC", "MONGODB-CR"];
-/// Options that depend on a `readPreference`: without a valid one they have no effect.
+/// Options that depend on a `readPreference`: without a valid `readPreference` they have no effect.
 const OF_A_PREFERENCE: [&str; 2] = ["readpreferencetags", "maxstalenessseconds"];
 /// Options that depend on a `proxyHost`: without one they are an error, but not beside a DNS record that names the servers.
 const OF_A_PROXY: [&str; 3] = ["proxyport", "proxyusername", "proxypassword"];
@@ -261,7 +261,7 @@ impl User {
     }
 }
 
-/// The options of a string: of every key one value, or several for `readPreferenceTags`.
+/// The options of a string: one value for each key, or several for `readPreferenceTags`.
 #[derive(Default)]
 struct Options {
     /// Key in lower case, value as given, value decoded.
@@ -355,7 +355,7 @@ impl Options {
         self.of(key).and_then(|value| value.parse().ok())
     }
 
-    /// Whether an option is given with a value that asks for something.
+    /// Whether an option has a value other than `0` and `false`.
     fn has_effect(&self, name: &str) -> bool {
         self.of(&name.to_lowercase()).is_some_and(|value| !matches!(value, "0" | "false"))
     }
@@ -366,7 +366,8 @@ impl Options {
         Pool { max: size("maxpoolsize"), min: size("minpoolsize"), others: others.collect() }
     }
 
-    /// Leaves out options of a read preference that is invalid itself, with a warning: the driver refuses them without it.
+    /// Leaves out the options of an invalid read preference, with a warning: the driver refuses them without
+    /// a preference.
     fn leave_out_orphans(&mut self) {
         if self.has("readpreference") || !self.lacks_preference {
             return;
@@ -392,7 +393,7 @@ impl Options {
     fn warn_of_no_client(&mut self) {
         if self.has("authmechanismproperties") {
             self.warn(
-                "the option `authMechanismProperties` of the address has no effect: only mechanisms that this build does not have take it"
+                "the option `authMechanismProperties` of the address has no effect: only mechanisms that this build lacks use it"
                     .to_owned(),
             );
         }

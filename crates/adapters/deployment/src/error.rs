@@ -8,11 +8,12 @@ use plimsoll_wire::{Address, Class, Error as Wire, Outcome, ServerError};
 
 /// MongoDB's error code NamespaceNotFound.
 const NAMESPACE_NOT_FOUND: i32 = 26;
-/// The name of that code. Some products send it with another code.
-const NAMESPACE_NOT_FOUND_NAME: &str = "NamespaceNotFound";
 /// MongoDB's error codes Unauthorized and AuthenticationFailed: such a refusal says nothing about the collection.
 const ACCESS_DENIED: [i32; 2] = [13, 18];
-/// The messages for a missing collection, in lower case. Some products send one without the code, or with another.
+/// The name of the code [`NAMESPACE_NOT_FOUND`]. Some products send the name with another code.
+const NAMESPACE_NOT_FOUND_NAME: &str = "NamespaceNotFound";
+/// The messages for a missing collection, in lower case. Some products send such a message without the code,
+/// or with another code.
 const MISSING_NAMESPACE: [&str; 2] = ["ns not found", "ns does not exist"];
 
 /// The driver's search for a server ended without one.
@@ -106,7 +107,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// Whether the URI itself is at fault, whatever the server does.
+    /// Whether the fault lies in the URI, so that it appears with any server.
     pub const fn is_of_the_uri(&self) -> bool {
         matches!(
             self,
@@ -159,7 +160,8 @@ pub fn is_transient_code(code: i32) -> bool {
     }
 }
 
-/// The driver's error in our words, without its labels, its view of the deployment and the bytes of the server's answer.
+/// The driver's error in our words, without its labels, its view of the deployment and the bytes of the
+/// answer.
 pub fn driver_message(error: &mongodb::error::Error) -> String {
     let refusal = error.server_response().and_then(|reply| reply.get_str("errmsg").ok());
     match (error.kind.as_ref(), refusal) {

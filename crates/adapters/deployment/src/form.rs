@@ -1,5 +1,5 @@
-//! Forms a replica set of running members, and a sharded cluster of running replica sets. Not tried on MongoDB's own servers:
-//! tests compare the commands with its reference on a scripted stand-in.
+//! Forms a replica set of running members, and a sharded cluster of running replica sets. Never run on
+//! MongoDB's own servers: tests compare the commands with MongoDB's reference on a scripted server.
 
 use std::net::SocketAddr;
 use std::time::Duration;

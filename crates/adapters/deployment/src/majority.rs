@@ -25,7 +25,7 @@ pub enum MajorityError {
         "a majority of the replica set did not catch up in time ({0}): wait until it has, then audit again"
     )]
     Behind(String),
-    /// A member lacks writes of the primary, or the majority of a shard does.
+    /// A member, or the majority of a shard, lacks writes of the primary.
     #[error(
         "it did not catch up within {0:?}: wait until it has, or raise `audit: {{lag_max: …}}`, then audit again"
     )]
@@ -42,9 +42,9 @@ pub struct Position(i64, u32, u32);
 /// The progress of a member, as it describes itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Progress {
-    /// The last operation that it has.
+    /// The last operation that the member has.
     pub applied: Position,
-    /// The last operation that it knows a majority to have.
+    /// The last operation that a majority has, as far as the member knows.
     pub confirmed: Option<Position>,
     /// Whether it can be read: it is the primary or a secondary.
     pub is_readable: bool,
@@ -90,8 +90,8 @@ pub async fn catch_up_to(
     wait_for(connection, limit, |now| now.is_readable && now.applied >= target).await
 }
 
-/// Waits until a majority has all operations that this primary has at the call. Unlike [`catch_up`], it writes nothing: a shard is not
-/// written to past its mongos.
+/// Waits until a majority has all operations that this primary has at the call. Unlike [`catch_up`], it
+/// writes nothing, because writes reach a shard only through a mongos.
 ///
 /// # Errors
 /// [`MajorityError::Lagging`] after `limit`; else as [`progress`].

@@ -1,4 +1,4 @@
-//! Reads single fields of a server's answer, whatever numeric type they have.
+//! Reads single fields of a server's answer; numbers may have any numeric type.
 
 use bson::RawDocument;
 use bson::raw::RawBsonRef;
@@ -13,7 +13,7 @@ pub(crate) fn integer(document: &RawDocument, key: &str) -> Option<i64> {
     }
 }
 
-/// A count or a size; a negative one is invalid and therefore absent.
+/// A count or a size; a negative number is invalid and therefore absent.
 pub(crate) fn count(document: &RawDocument, key: &str) -> Option<u64> {
     u64::try_from(integer(document, key)?).ok()
 }
@@ -30,7 +30,7 @@ pub(crate) fn text(document: &RawDocument, key: &str) -> Option<String> {
     document.get_str(key).ok().map(str::to_owned)
 }
 
-/// A flag; a missing one, or 0, is false.
+/// A flag; a missing flag, or 0, is false.
 pub(crate) fn flag(document: &RawDocument, key: &str) -> bool {
     match document.get(key) {
         Ok(Some(RawBsonRef::Boolean(flag))) => flag,

@@ -20,11 +20,11 @@ const STALENESS_MIN_S: u64 = 90;
 pub enum Mode {
     /// Only the primary.
     Primary,
-    /// The primary if there is one, else a secondary.
+    /// The primary if the set has one, else a secondary.
     PrimaryPreferred,
     /// Only a secondary.
     Secondary,
-    /// A secondary if there is one, else the primary.
+    /// A secondary if the set has one, else the primary.
     SecondaryPreferred,
     /// Any member near this machine.
     Nearest,

@@ -1,10 +1,10 @@
 //! Finds the server to connect to: a replica set's primary, every mongos, or the only server; and the new primary after a
 //! failover.
 //!
-//! The official driver reads the URI, SRV records included. A server that accepts writes is reached directly. Otherwise the members
-//! are asked for the primary. A member of a replica set names the others, so one address is enough to follow the set, unless the URI
-//! says `directConnection=true`. A primary of an earlier election than the newest known one is not used: it has been replaced and
-//! does not know it.
+//! The official driver reads the URI, SRV records included. A server that accepts writes is reached directly.
+//! Otherwise the members are asked for the primary. A member of a replica set names the others, so one
+//! address is enough to follow the set, unless the URI says `directConnection=true`. A primary of an earlier
+//! election than the newest known one is not used: it has been replaced without noticing.
 
 use std::pin::pin;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -42,7 +42,7 @@ pub struct Deployment {
     has_routers: bool,
     /// Whether the server to connect to may change.
     moves: bool,
-    /// Whether the user's URI asks for one server, whatever set it belongs to.
+    /// Whether the user's URI asks for one server, of any set or none.
     is_direct: bool,
     /// Whether the URI allows retries.
     allows: Retries,
@@ -61,7 +61,7 @@ pub struct Deployment {
     turn: AtomicUsize,
 }
 
-/// The operations that the URI allows to be sent again by default.
+/// The operations for which the URI allows retries by default.
 #[derive(Clone, Copy, Debug, Default)]
 struct Retries {
     writes: bool,
@@ -96,7 +96,7 @@ impl ReplicaSet {
         self.name.is_none() || self.name == hello.set_name
     }
 
-    /// Whether a server believes that it is the primary although a later one is known.
+    /// Whether a server believes that it is the primary although a later primary is known.
     fn has_replaced(&self, hello: &Hello) -> bool {
         hello.is_writable_primary && Election::of(hello).is_before(&self.election)
     }
@@ -108,7 +108,8 @@ impl Election {
         Self { id: hello.election_id, version: hello.set_version, is_by_version }
     }
 
-    /// The newest election after a primary of this one was seen. Old servers count the two values apart.
+    /// The newest known election after a primary reported this one; `seen` was the newest before. Old servers
+    /// count the two values separately.
     fn after(self, seen: &Self) -> Self {
         if !self.is_by_version {
             return self;
@@ -117,7 +118,7 @@ impl Election {
         Self { id, version: self.version.max(seen.version), ..self }
     }
 
-    /// Whether this election was before another.
+    /// Whether this election was earlier than `other`.
     fn is_before(&self, other: &Self) -> bool {
         if !self.is_by_version {
             return (self.id, self.version) < (other.id, other.version);
@@ -195,7 +196,7 @@ impl Deployment {
         let follows = deployment.moves;
         let is_replica_set = deployment.replica_set().name.is_some() || deployment.addresses().len() > 1;
         deployment.moves = follows && is_replica_set && !hello.is_mongos;
-        // A primary that was isolated does not know of its successor: the other members do.
+        // A primary that was isolated does not know its successor; the other members do.
         if deployment.has_several_members() {
             deployment.learn_members().await;
         }
@@ -262,7 +263,7 @@ impl Deployment {
         }
     }
 
-    /// Whether the user's URI asks for one server, whatever set it belongs to.
+    /// Whether the user's URI asks for one server, of any set or none.
     pub const fn is_direct(&self) -> bool {
         self.is_direct
     }
@@ -294,7 +295,7 @@ impl Deployment {
         &self.uri
     }
 
-    /// The URI's concerns, for operations without their own.
+    /// The URI's concerns, for operations that set none.
     pub const fn concerns(&self) -> &Concerns {
         &self.concerns
     }
@@ -329,13 +330,13 @@ impl Deployment {
         match self.open(&self.options()).await {
             Ok(connection) if !self.moves || self.is_primary(connection.hello()) => Ok(connection),
             Err(error) if !self.moves || error.is_final() => Err(error),
-            // A server without known peers cannot report where else to look.
+            // A server without known peers names no other address to try.
             Err(error @ Error::Wire(_)) if self.is_alone() => Err(error),
             _ => self.follow().await,
         }
     }
 
-    /// Whether no other server is known: one address, which has not named a replica set.
+    /// Whether no other server is known: the only address has not named a replica set.
     fn is_alone(&self) -> bool {
         self.addresses().len() == 1 && self.replica_set().members.is_empty()
     }
@@ -392,7 +393,7 @@ impl Deployment {
         set.has(hello) && !set.has_replaced(hello)
     }
 
-    /// Whether a server believes that it is the primary although a later one is known.
+    /// Whether a server believes that it is the primary although a later primary is known.
     pub fn is_replaced(&self, hello: &Hello) -> bool {
         self.known_set().has_replaced(hello)
     }
@@ -413,8 +414,8 @@ impl Deployment {
         *self.addresses.write().unwrap_or_else(PoisonError::into_inner) = addresses;
     }
 
-    /// The greeting of the first address that answers. Waits for one as long as the URI's `serverSelectionTimeoutMS` allows, and says
-    /// so to `report` if that is long; without it, asks each address once.
+    /// The greeting of the first address that answers. Waits for one as long as the URI's `serverSelectionTimeoutMS` allows, and reports
+    /// a long wait; without it, asks each address once.
     async fn greet_in_time(&self, report: &mut (dyn FnMut(String) + Send)) -> Result<Hello, Error> {
         let Some(limit) = self.selection else { return self.greet_any().await };
         let mut failure = None;
@@ -471,8 +472,8 @@ fn direct_uri(address: &Address) -> String {
     format!("mongodb://{address}/?directConnection=true")
 }
 
-/// Whether an election may move the load to another server. A set of one member elects nobody else: a retry by default would only hide
-/// its outages.
+/// Whether an election may move the load to another server. A set of one member elects no other member: a
+/// retry by default would only hide its outages.
 fn may_elect(hello: &Hello) -> bool {
     hello.is_mongos || hello.hosts.len() + hello.passives.len() > 1
 }

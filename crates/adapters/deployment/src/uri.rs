@@ -43,7 +43,7 @@ pub async fn driver_options(uri: &str) -> Result<ClientOptions, Error> {
     Ok(options)
 }
 
-/// A failing name service is no fault of the text.
+/// Distinguishes a failure of the name service from a fault in the text.
 fn unreadable(error: &mongodb::error::Error) -> Error {
     match error.kind.as_ref() {
         ErrorKind::DnsResolve { .. } => Error::Unresolved,
@@ -121,8 +121,8 @@ pub fn warnings_of_driver(uri: &str) -> Vec<String> {
     lean_options(uri).into_iter().map(said).collect()
 }
 
-/// The URI as the official driver takes it: without the options that [`warnings`] names, which that driver refuses, and without
-/// those that only the lean client knows.
+/// The URI for the official driver. It lacks the options that [`warnings`] names, which that driver refuses,
+/// and the options that only the lean client knows.
 ///
 /// # Errors
 /// [`Error::Uri`] if the text is not a connection string.
@@ -174,7 +174,7 @@ fn check_supported(options: &ClientOptions) -> Result<(), Error> {
     Ok(())
 }
 
-/// The concerns of the URI, for operations without their own.
+/// The concerns of the URI, for operations that set none.
 pub(crate) fn concerns(options: &ClientOptions) -> Result<Concerns, Error> {
     let preference = match &options.selection_criteria {
         Some(SelectionCriteria::ReadPreference(preference)) => Some(read_preference(preference)?),

@@ -32,8 +32,8 @@ pub enum Profile {
     /// Acknowledged writes are on disk: they survive `kill -9`.
     #[default]
     Journaled,
-    /// The server's own defaults: faster, but a crash can lose the last acknowledged writes, whatever the
-    /// write concern says.
+    /// The server's own defaults: faster, but a crash can lose the last acknowledged writes, even with a
+    /// strict write concern.
     Relaxed,
 }
 
@@ -70,7 +70,7 @@ pub(crate) struct LaunchSpec {
 }
 
 /// Starts the process and waits until it listens. Retries with another port if another program took the
-/// chosen one first.
+/// chosen port first.
 pub(crate) fn launch(
     spec: &LaunchSpec,
     home: &Home,

@@ -122,8 +122,9 @@ fn start_program(program: PathBuf, options: &Options) -> Result<Server, Error> {
     Ok(Server::start(spec, &options.storage, options.port)?)
 }
 
-/// Starts a server of a replica set or a sharded cluster, on any free port and with temporary storage, and adds it to the registry under
-/// the name of its deployment. The caller initiates the set. Members of data get the smallest cache, because several share a machine.
+/// Starts a server of a replica set or a sharded cluster, on any free port and with temporary storage. Adds
+/// it to the registry under the name of its deployment. The caller initiates the set. Members of data get the
+/// smallest cache, because several share a machine.
 ///
 /// # Errors
 /// [`Error::Start`] with the last lines of its log; [`Error::Registry`] if it cannot be registered: it is then stopped again.

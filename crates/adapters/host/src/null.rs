@@ -14,7 +14,7 @@ use crate::serve::{AnswerDelay, Listener, Request, Service, common};
 
 pub use crate::serve::Error;
 
-/// The size of an answer beside the text of its document, in bytes, about.
+/// The approximate size of an answer without the text of its document, in bytes.
 const ANSWER_BYTES: usize = 120;
 
 /// Settings of a null server.

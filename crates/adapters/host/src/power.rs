@@ -1,7 +1,9 @@
-//! Simulates a power loss. `kill -9` leaves in the system's cache what the server wrote and did not sync; a power loss does not.
+//! Simulates a power loss. `kill -9` leaves unsynced writes of the server in the system's cache; a power loss
+//! does not.
 //!
-//! A small library is preloaded into the server and copies each synced range of its files at the end of the sync. After a power loss, the
-//! copy takes the place of the data. So a server loses exactly what it has not synced. The library is built at need with the C compiler.
+//! A small library is preloaded into the server and copies each synced range of its files at the end of the
+//! sync. After a power loss, the copy takes the place of the data. So a server loses exactly the writes that
+//! it has not synced. The library is built with the C compiler when it is first needed.
 
 use std::env;
 use std::ffi::OsString;
@@ -33,7 +35,7 @@ pub enum PowerLoss {
 /// The library could not be built.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// There is no C compiler.
+    /// The C compiler cannot be run.
     #[error(
         "a power loss needs a C compiler, and {0:?} cannot be run ({1}): install one, name it in CC, or use the fault `kill`"
     )]
@@ -57,7 +59,7 @@ impl From<plimsoll_install::Error> for Error {
     }
 }
 
-/// The library in the cache, built unless it is there.
+/// Builds the library unless the cache has it, and returns its path.
 ///
 /// # Errors
 /// [`Error::NoCompiler`], [`Error::Compile`], [`Error::Cache`].
@@ -136,7 +138,7 @@ pub(crate) fn lose(home: &Path, data: &Path) -> Result<(), home::Error> {
     fs::rename(&synced, data).map_err(at(&synced))
 }
 
-/// Removes the copy, which is of no use once the server has stopped.
+/// Removes the copy, which a stopped server no longer needs.
 ///
 /// # Errors
 /// The file system's error.

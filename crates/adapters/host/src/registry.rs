@@ -117,7 +117,7 @@ impl Registry {
         match self.write(&entry) {
             Ok(()) => Ok(entry),
             Err(error) => {
-                // An unregistered server must not stay; the first error is the one to report.
+                // An unregistered server must not stay; only the first error is reported.
                 let _ = self.stop(&entry, KILL_LIMIT);
                 Err(error)
             }

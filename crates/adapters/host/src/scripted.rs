@@ -22,8 +22,8 @@ pub struct Server {
 }
 
 impl Server {
-    /// Starts a server. `script` returns the answer to a command. Without one the server answers as any
-    /// server does: the greeting, a ping, or an unknown command.
+    /// Starts a server. `script` returns the answer to a command. If it returns none, the server answers as
+    /// any server does: the greeting, a ping, or an unknown command.
     ///
     /// # Errors
     /// [`Error`] if no port is available.

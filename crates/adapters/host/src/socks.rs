@@ -10,7 +10,7 @@ use std::thread::{self, JoinHandle};
 /// The settings of a proxy.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Options {
-    /// The user and the password that clients must give; none are asked for without them.
+    /// The user and the password that clients must give; without them, clients need none.
     pub credential: Option<(String, String)>,
     /// The addresses of names that only the proxy knows.
     pub names: BTreeMap<String, SocketAddr>,

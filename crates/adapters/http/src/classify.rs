@@ -5,9 +5,10 @@
 //! in time) or by a proxy that lost the service (502, 503, 504). A write may have been done, so the outcome is unknown. Only 501
 //! and 505 mean that the request was not understood.
 //!
-//! An answer with an expected status that fails another condition is rejected as unexpected. An answer larger than
-//! `http.limits.answer` is rejected as too large, because its rest was not checked. A missing answer is unknown: the request
-//! may have arrived. A request was not tried if an HTTP/2 server says so, or if there was no connection for it.
+//! An answer with an expected status that fails another condition is rejected as unexpected. An answer larger
+//! than `http.limits.answer` is rejected as too large, because its rest was not checked. A request without an
+//! answer has an unknown outcome: it may have arrived. A request counts as not tried if an HTTP/2 server says
+//! so, or if no connection could be opened for it.
 
 use std::io;
 
@@ -51,7 +52,7 @@ pub(crate) fn answered(call: &Call, operation: usize, answer: &Answer<'_>, count
     outcome
 }
 
-/// The failed check, with the words of the server.
+/// The failed check, with the server's message.
 fn message(call: &Call, answer: &Answer<'_>, takes: bool, broken: Option<usize>) -> String {
     if takes && answer.is_too_large {
         return format!("an answer of {} bytes exceeds http.limits.answer", answer.body_len);
@@ -68,7 +69,7 @@ fn name_of(status: u16) -> &'static str {
     http::StatusCode::from_u16(status).ok().and_then(|status| status.canonical_reason()).unwrap_or_default()
 }
 
-/// The server's own words in a body: the sentences of a JSON problem or of a similar object, or else the text.
+/// The server's message in a body: the sentences of a JSON problem or a similar object, or else the text.
 fn words_of(body: &[u8]) -> String {
     let object =
         serde_json::from_slice::<serde_json::Map<String, serde_json::Value>>(body).unwrap_or_default();
@@ -176,7 +177,7 @@ mod tests {
         noted(conditions, status, body).0
     }
 
-    /// The outcome, and the first error if there is one.
+    /// The outcome, and the first error, if any.
     fn noted(conditions: &str, status: u16, body: &str) -> (Outcome, Option<FirstError>) {
         let setup = setup(conditions);
         let counts = Counts::new(&setup);

@@ -120,7 +120,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// Whether this machine, and not the service, lacks what a connection needs.
+    /// Whether the fault lies in this machine, which has no local port left, and not in the service.
     pub(crate) const fn is_no_local_port(&self) -> bool {
         matches!(self, Self::NoLocalPort { .. })
     }

@@ -45,7 +45,8 @@ impl Connection {
     ) -> Result<(), ExchangeError> {
         match self {
             Self::Http1(connection) => connection.exchange(request, options).await,
-            // A future is as large as its largest part and is copied when it is made, so the large one is boxed.
+            // A future is as large as its largest part and is copied when it is made, so the large part is
+            // boxed.
             Self::Http2(slot) => Box::pin(slot.exchange(request, head_len, options)).await,
         }
     }

@@ -76,7 +76,7 @@ impl DocumentNumbers {
     }
 }
 
-/// The place of a worker's document numbers among those of all workers.
+/// The position of a worker's document numbers among the numbers of all workers.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Layout {
     share: Share,

@@ -23,7 +23,8 @@ pub use crate::sent_documents::SentDocuments;
 const LANES: usize = 16;
 /// Attempts to read one document.
 const ATTEMPTS: u32 = 3;
-/// Consecutive documents of which the service does not say whether they exist, after which the rest stays unread.
+/// The number of consecutive documents without an answer about their existence, after which the rest stays
+/// unread.
 const SILENT_MAX: u32 = 64;
 /// The pause before a further attempt, and between two attempts to reach the service.
 const PAUSE: Duration = Duration::from_millis(200);
@@ -41,7 +42,7 @@ enum Answer {
     Altered,
     /// The service does not have it: 404 or 410.
     Absent,
-    /// The service did not say, with the status; 0 for no answer.
+    /// The service did not say whether it has the document, with the status; 0 for no answer.
     Unread(u16),
 }
 
@@ -58,9 +59,9 @@ pub struct Findings {
     pub unknown_present: u64,
     /// Documents of unknown outcome that are missing.
     pub unknown_absent: u64,
-    /// Documents of which the service did not say whether they exist.
+    /// Documents whose existence the service neither confirmed nor denied.
     pub unread: u64,
-    /// The last status without an answer about a document; 0 for no answer at all.
+    /// The last status that did not say whether a document exists; 0 for a missing answer.
     pub unread_status: Option<u16>,
     /// Examples of lost and altered documents: the kind, the operation and the request.
     pub examples: Vec<String>,
@@ -99,9 +100,9 @@ impl Findings {
     }
 }
 
-/// Reads every document that exists or may exist. Waits up to `patience` for the service to answer at all; without an answer all
-/// are unread. Must be called on a current-thread runtime with IO and time enabled. `progress` gets the documents read and those
-/// to read.
+/// Reads every document that exists or may exist. Waits up to `patience` for the service's first answer;
+/// without an answer all documents are unread. Must be called on a current-thread runtime with IO and time
+/// enabled. `progress` gets the documents read and those to read.
 pub async fn read(
     setup: &Setup,
     sent: Vec<SentDocuments>,
@@ -135,7 +136,7 @@ async fn work_through(work: &Rc<Work>, total: u64, progress: &mut (dyn FnMut(u64
         let _ = tokio::time::timeout(PROGRESS_EVERY, lanes.join_next()).await;
         progress(work.findings.borrow().seen(), total);
     }
-    // None is left, unless the service fell silent or a lane panicked.
+    // No document remains, unless the service fell silent or a lane panicked.
     let mut findings = work.findings.borrow_mut();
     findings.unread += total.saturating_sub(findings.seen());
     progress(findings.seen(), total);
@@ -154,7 +155,7 @@ async fn await_service(setup: &Setup, patience: Duration, waiting: &mut dyn FnMu
     true
 }
 
-/// Whether the service answered, be it with a refusal.
+/// Whether the service answered; a refusal counts.
 const fn is_answered(reached: &Result<preflight::Reachable, Error>) -> bool {
     matches!(reached, Ok(_) | Err(Error::Credentials { .. }))
 }
@@ -217,13 +218,13 @@ impl Work {
     }
 }
 
-/// Judges an answer; `takes` tells whether the check accepts its status.
+/// Judges an answer; `takes`: whether the check accepts its status.
 const fn judge(outcome: Outcome, status: u16, takes: bool) -> Answer {
     match (outcome, status) {
         (Outcome::Acknowledged, _) => Answer::Present,
         (Outcome::Rejected(Rejection::Unexpected), _) if takes => Answer::Altered,
         (Outcome::Rejected(Rejection::BadCommand), 404 | 410) => Answer::Absent,
-        // Only a status says that the work may have been interrupted.
+        // Only a status shows that the work may have been interrupted.
         (Outcome::Unknown(Doubt::Interrupted), status) => Answer::Unread(status),
         (Outcome::Rejected(Rejection::NotTried | Rejection::NoLocalPort) | Outcome::Unknown(_), _) => {
             Answer::Unread(0)

@@ -155,7 +155,7 @@ impl fmt::Debug for Secret {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Tls {
-    /// A PEM file of CAs to trust instead of the public ones.
+    /// A PEM file of CAs to trust instead of the public CAs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ca: Option<String>,
     /// Whether any certificate is accepted, even if expired or for another host.

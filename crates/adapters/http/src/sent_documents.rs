@@ -60,7 +60,8 @@ impl SentDocuments {
         (0..taken).flat_map(expected)
     }
 
-    /// The numbers of the documents of the request or the document with this number.
+    /// The numbers of the documents that belong to the request with this number, or the number of a single
+    /// document.
     fn documents(&self, number: u64) -> impl Iterator<Item = u64> {
         let parts =
             self.reads.as_ref().and_then(|it| it.read_back()).map(|it| it.parts(number).min(PARTS_MAX));

@@ -40,7 +40,7 @@ pub const BODY_BYTES_MAX: usize = 64 << 20;
 /// The run's values for a setup.
 #[derive(Clone, Copy, Debug)]
 pub struct Context<'a> {
-    /// The seed of the documents' content. Each operation derives its seed from this one and its name.
+    /// The seed of the documents' content. Each operation derives its seed from this seed and its name.
     pub seed: u64,
     /// The base of relative dates in templates, in milliseconds since 1970: for a service that checks times, the run's start.
     pub start_ms: i64,
@@ -75,7 +75,7 @@ pub(crate) struct Call {
     pub documents: u32,
     /// The request that reads one of its documents back, by the document's number.
     pub read_back: Option<Arc<Call>>,
-    /// The workload whose parts it reads back. Its number is that of a part.
+    /// The workload whose parts this request reads back, by the part's number.
     pub reads: Option<Arc<dyn Workload>>,
 }
 
@@ -85,7 +85,7 @@ impl Call {
         self.checks.needs_body() || self.reads.is_some()
     }
 
-    /// The read-back of the workload whose parts it reads.
+    /// The read-back of the workload whose parts this request reads.
     pub fn reader(&self) -> Option<&dyn ReadBack> {
         self.reads.as_ref()?.read_back()
     }
@@ -203,9 +203,9 @@ impl Setup {
         self.calls.iter().any(|call| call.read_back.is_some())
     }
 
-    /// Sends the same requests to the null server to find the ceiling: without a login, and every answer counts as acknowledged.
-    /// `None` for TLS and HTTP/2, which the null server does not support: the ceiling of another client would say nothing about
-    /// this one.
+    /// Sends the same requests to the null server to find the ceiling: without a login, and every answer
+    /// counts as acknowledged. `None` for TLS and HTTP/2, which the null server does not support: the ceiling
+    /// of another client would say nothing about this client.
     #[must_use]
     pub fn against(&self, address: SocketAddr) -> Option<Self> {
         let is_supported = self.endpoint.tls.is_none() && self.endpoint.protocol == Protocol::Http1;

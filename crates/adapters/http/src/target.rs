@@ -78,7 +78,7 @@ impl Http {
         self.pool.open().await
     }
 
-    /// The documents of each operation that is read back, with their outcomes.
+    /// The documents of each operation with a read-back, and their outcomes.
     pub fn sent(&self) -> Vec<SentDocuments> {
         let (numbers, ledgers) = (self.numbers(), self.ledgers());
         let read_back = self.setup.calls.iter().enumerate().filter(|(_, call)| call.read_back.is_some());
@@ -152,7 +152,7 @@ impl Http {
         let mut before = (0, 0);
         if matches!(done, Err(ExchangeError::Leaving)) {
             before = lane.connection.bytes();
-            // A future is as large as its largest part, so the rare one is boxed.
+            // A future is as large as its largest part, so the rare part is boxed.
             done = Box::pin(self.exchange_elsewhere(lane)).await;
         }
         let (status, outcome) = self.classify(call, lane, done);
@@ -173,8 +173,8 @@ impl Http {
         lane.connection.exchange(prepared.bytes(), prepared.head_len(), options).await
     }
 
-    /// Sends the request on a new connection, because the server closes this one and did not take it. If no connection can be
-    /// opened, the request was not tried.
+    /// Sends the request on a new connection, because the server closes this connection and did not take the
+    /// request. If no connection can be opened, the request was not tried.
     async fn exchange_elsewhere(&self, lane: &mut Lane) -> Result<(), ExchangeError> {
         lane.connection = self.dial().await.map_err(|error| ExchangeError::NotConnected(Box::new(error)))?;
         self.exchange(lane).await
@@ -191,8 +191,8 @@ impl Http {
         }
     }
 
-    /// Replaces a connection that closed while it was idle; the operation waits for it. If no connection can be opened, the
-    /// request was not tried.
+    /// Replaces a connection that closed while it was idle; the operation waits for the new one. If no
+    /// connection can be opened, the request was not tried.
     async fn reopen(&self, lane: &mut Lane) -> Result<(), Reply> {
         match self.dial().await {
             Ok(connection) => {
@@ -251,7 +251,8 @@ impl Http {
     /// Notes that the token was accepted, or renews it and retries.
     async fn check_token(&self, login: &Login, lane: &mut Lane, status: u16, reply: Reply) -> Reply {
         if status == UNAUTHORIZED && reply.outcome == Outcome::Rejected(Rejection::Unauthorized) {
-            // A future is as large as its largest part and is copied when it is made, so the rare one is boxed.
+            // A future is as large as its largest part and is copied when it is made, so the rare part is
+            // boxed.
             let Some(renewed) = Box::pin(self.renew(login, lane)).await else { return reply };
             return Reply {
                 bytes_sent: reply.bytes_sent + renewed.bytes_sent,

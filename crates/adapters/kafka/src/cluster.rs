@@ -64,8 +64,8 @@ impl Cluster {
     /// Builds the cluster from typed settings.
     ///
     /// # Errors
-    /// [`Error::Owned`] for a property that the user may not set; [`Error::Config`] for one that the client
-    /// library refuses.
+    /// [`Error::Owned`] for a property that the user may not set; [`Error::Config`] for a property that the
+    /// client library refuses.
     pub fn build(brokers: &str, properties: &scenario::Properties) -> Result<Self, Error> {
         for name in properties.0.keys() {
             if let Some((_, alternative)) = OWNED.iter().find(|(owned, _)| is_owned(name, owned)) {

@@ -11,8 +11,8 @@ use rdkafka::consumer::ConsumerGroupMetadata;
 
 /// Connects a source with the sinks whose transactions store its offsets.
 ///
-/// It also implements the pipeline's position store, only to give each assignment of a partition a new epoch,
-/// which identifies batches of an earlier assignment. The group itself stores the offsets.
+/// It also implements the pipeline's position store, only to number the assignments of a partition with
+/// epochs. The epoch identifies batches of an earlier assignment. The group itself stores the offsets.
 #[derive(Default)]
 pub struct Membership {
     state: Mutex<State>,

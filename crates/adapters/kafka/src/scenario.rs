@@ -185,7 +185,7 @@ pub struct ExactlyOnce {
     /// committed, the number grows further.
     #[serde(default = "records_min")]
     pub records_min: u32,
-    /// The age at which a transaction is committed, whatever its size.
+    /// The age at which a transaction of any size is committed.
     #[serde(default = "age_max")]
     pub age_max: Span,
 }

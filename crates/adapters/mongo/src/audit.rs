@@ -28,8 +28,8 @@ const BATCH_DOCUMENTS: u32 = 20_000;
 /// Progress is reported once per this many documents.
 const PROGRESS_EVERY: u64 = 50_000;
 
-/// The most versions of a document of another run: a stamp fits every receipt with its number in some version, most of them far
-/// above this.
+/// The most versions of a document of another run. A stamp fits every receipt with its number in some
+/// version, but mostly in a far higher version.
 const VERSIONS_MAX: u32 = 1 << 16;
 
 /// A document number below this confirms a receipt of another run: of the ObjectIds that drivers generate, one in 65,536 has such a number.
@@ -74,7 +74,7 @@ impl<'a> Scope<'a> {
         }
     }
 
-    /// Whether copies are compared: without receipts no document can be named.
+    /// Whether copies are compared: without receipts, differing documents cannot be identified.
     fn compares_members(&self) -> bool {
         !self.lag_max.is_zero() && self.id != IdForm::Own
     }
@@ -107,7 +107,7 @@ pub enum Error {
     /// A member has an address that cannot be parsed.
     #[error("{0:?} is no address")]
     Address(String),
-    /// The primary does not tell which writes its members must have.
+    /// The primary does not report which writes its members must have.
     #[error("the primary cannot be asked for its last write: {0}")]
     NoTarget(String),
 }
@@ -144,8 +144,8 @@ impl Audited {
     }
 }
 
-/// Reads the collection on each of `servers` to its end, and on the members and shards behind them; then looks for the documents through
-/// each index.
+/// Reads the whole collection on each of `servers`, and on the members and shards behind them. Then looks for
+/// the documents through each index.
 ///
 /// # Errors
 /// When a server cannot be read to the end. A member or a shard that cannot be read is named in the result.
@@ -260,7 +260,8 @@ fn spec(connection: &Connection, namespace: &Namespace) -> FindSpec {
     spec
 }
 
-/// Reads a member that may be a secondary. Every document counts, also one that it does not yet know a majority to have.
+/// Reads a member that may be a secondary. Every document counts, even before the member knows that a
+/// majority has it.
 fn member_spec(connection: &Connection, reader: &Reader<'_>) -> FindSpec {
     let spec = spec(connection, reader.scope.namespace);
     FindSpec { read_concern: None, read_preference: ReadPreference::of(ReadMode::SecondaryPreferred), ..spec }
@@ -289,8 +290,9 @@ impl Reader<'_> {
         }
     }
 
-    /// A receipt of another run counts as such only if something confirms it: the document's stamp repeats it or, without a stamp, the
-    /// number is one that runs give, or the content follows from it. Every ObjectId looks like a receipt.
+    /// Classifies a document under a foreign `_id`. Every ObjectId looks like a receipt, so a receipt of
+    /// another run needs a confirmation: the document's stamp repeats it. Without a stamp, the number is one
+    /// that runs assign, or the content follows from the receipt.
     fn strange(&mut self, document: &RawDocument) -> Found {
         let stamp = stamp(document);
         let Some(receipt) = self.receipt(document) else { return Found::Foreign { stamp } };
@@ -302,7 +304,7 @@ impl Reader<'_> {
         if confirmed { Found::OtherRun { run: receipt.run(), stamp } } else { Found::Foreign { stamp } }
     }
 
-    /// A stamp names the version that the content must follow; a document without one was never replaced.
+    /// A stamp names the version that determines the content. A document without a stamp was never replaced.
     fn compare(&mut self, number: u64, document: &RawDocument) -> Found {
         let stamp = stamp(document);
         let receipt = self.run.receipt(number);
@@ -319,7 +321,8 @@ impl Reader<'_> {
         }
     }
 
-    /// The increments that the counters of a document show, if the rest of its content follows.
+    /// The increments that the counters of a document show, if the rest of its content follows from the
+    /// receipt.
     fn increments(
         &mut self,
         counters: &Counters,

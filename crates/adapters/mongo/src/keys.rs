@@ -19,7 +19,7 @@ pub enum Keys {
 /// The exponent of `latest`: YCSB's.
 const LATEST_EXPONENT: f64 = 0.99;
 
-/// The documents to choose from, the older ones first.
+/// The documents to choose from, older documents first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Candidates {
     /// All documents.

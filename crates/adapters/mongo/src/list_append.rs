@@ -125,7 +125,8 @@ pub(crate) fn elements(reply: &RawDocument, list: ListId) -> Option<Vec<Element>
     }
 }
 
-/// Reads every list of a history, so that its last appends have a place in the order. Each list is read as a transaction.
+/// Reads every list of a history, so that its last appends have a position in the order. Each read of a list
+/// counts as a transaction.
 ///
 /// # Errors
 /// When the server refuses or does not answer.
@@ -181,7 +182,8 @@ async fn read_some(
     Ok(batch.and_then(|batch| batch.iter().map(|value| value.as_document().cloned()).collect()))
 }
 
-/// The elements of a list; none at all without its document or its field. `None` if a value is not one that an append stores.
+/// The elements of a list; an empty list without its document or field. `None` if a value has another form
+/// than an append stores.
 fn stored(documents: &[Document], run: Run, list: ListId) -> Option<Vec<Element>> {
     let id = id(run, list);
     let document = documents.iter().find(|document| document.get_str("_id").is_ok_and(|found| found == id));

@@ -194,8 +194,8 @@ impl OperationBuilder {
         (!kept.is_empty()).then_some(kept)
     }
 
-    /// Aims operation `operation` with the plan-wide number `number`, and notes the change that it will send. Returns `None` if
-    /// it needs a document and there is none, or if the note cannot be written.
+    /// Aims operation `operation` with the plan-wide number `number`, and notes the change that it will send.
+    /// Returns `None` if no document for the operation exists, or if the note cannot be written.
     pub fn aim(&self, operation: usize, number: u64) -> Option<OperationTarget> {
         let command = &self.setup.commands[operation];
         let mut target = match self.aim_at_shared(command, operation as u64, number) {
@@ -241,8 +241,9 @@ impl OperationBuilder {
         Some(OperationTarget { number, document: Some(picked) })
     }
 
-    /// A picked document with the bounds of a read that is sent now. Since its preparation the document may have been acknowledged in a
-    /// newer version, or removed. A document that the operation itself changes has no other change meanwhile.
+    /// A picked document with the bounds of a read that is sent now. Since the preparation of the read, the
+    /// document may have been acknowledged in a newer version, or removed. A document that the operation
+    /// itself changes has no other change meanwhile.
     pub fn as_sent(&self, picked: PickedDocument, origin: Origin) -> PickedDocument {
         if picked.change.is_some() {
             return picked;
@@ -256,7 +257,8 @@ impl OperationBuilder {
         PickedDocument { bound, ..picked }
     }
 
-    /// The purpose of a command: an update of a plan with a counter increments it, and an unacknowledged change is only a touch, because its outcome is unknown.
+    /// The purpose of a command. In a plan with a counter, an update is an increment. An unacknowledged
+    /// change is only a touch, because its outcome is unknown.
     fn purpose(&self, command: &Command) -> Purpose {
         match command.purpose() {
             Purpose::Replace | Purpose::Remove if !self.setup.is_acknowledged() => Purpose::Touch,
@@ -295,8 +297,9 @@ impl OperationBuilder {
         statement::from_receipt(out, self.setup.id, &self.identity(named(aim)));
     }
 
-    /// The version of the updates of this phase. Each phase, and each try of a search, numbers its operations from the start, so
-    /// the same documents are chosen again. An update to the present value would change nothing, and cost the server less.
+    /// The version of the updates of this phase. Each phase, and each attempt of a search, numbers its
+    /// operations from the start, so the same documents are chosen again. An update to the present value
+    /// would change nothing, and cost the server less.
     fn version_of_updates(&self) -> u32 {
         self.phases.load(Ordering::Relaxed).saturating_sub(1)
     }

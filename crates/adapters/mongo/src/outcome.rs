@@ -79,8 +79,8 @@ pub fn of_write_error(error: &Error) -> Outcome {
     }
 }
 
-/// The outcome of a write whose write concern failed: with the server's label an election ended the wait, so that a retry confirms
-/// the write.
+/// The outcome of a write whose write concern failed. With the server's label, an election ended the wait,
+/// and a retry confirms the write.
 pub fn of_unconfirmed(body: &RawDocument) -> Outcome {
     let is_retryable = RetryAdvice::of_body(body).is_retryable;
     Outcome::Unknown(if is_retryable { Doubt::Interrupted } else { Doubt::WriteConcern })

@@ -128,7 +128,7 @@ pub struct Section {
 pub struct Audit {
     /// The longest check of the indexes: each takes another scan. An index whose scan would take longer is left out. 0 checks none.
     pub index_time_max: Span,
-    /// The most documents of a collection whose indexes are checked; without it there is no such limit. 0 checks none.
+    /// The most documents of a collection whose indexes are checked; unlimited if left out. 0 checks none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub index_documents_max: Option<u64>,
     /// The longest wait for a member of a replica set that lags behind its primary, or restarts. 0 compares no members and reads no

@@ -64,11 +64,11 @@ pub struct Setup {
     pub client: Client,
     /// The connections of the client.
     pub connections: Connections,
-    /// The retry of failed operations; none: as the deployment supports.
+    /// The retry of failed operations; without it, as the deployment supports.
     pub retry: Option<Retry>,
     /// The time limit of an operation.
     pub timeout: std::time::Duration,
-    /// Whether an operation of the plan removes documents that it does not name; a missing document is then allowed.
+    /// Whether an operation of the plan removes documents by a filter; a missing document is then allowed.
     pub removes_any: bool,
     /// The counters that all changes of the plan increment, if so.
     pub counters: Option<Counters>,
@@ -225,7 +225,7 @@ pub enum Error {
          operations in the scenario's write_concern"
     )]
     OperationUnacknowledged(String),
-    /// A write concern beside a scenario that asks for no answers.
+    /// An operation's write concern in a scenario that asks for no answers.
     #[error(
         "{0}.write_concern: the scenario's write_concern says w: 0 for all operations; leave out one of the two"
     )]

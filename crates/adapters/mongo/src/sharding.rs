@@ -1,6 +1,6 @@
 //! Pre-splits a collection: the admin commands that shard it, split it and move its chunks before the load.
 //!
-//! Not tried on a real cluster: tests compare every command with MongoDB's reference on a scripted mongos.
+//! Never run on a real cluster: tests compare every command with MongoDB's reference on a scripted mongos.
 
 use bson::{Bson, Document, doc, oid::ObjectId};
 use plimsoll_deployment::Namespace;
@@ -36,7 +36,7 @@ pub struct Sharding {
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The server is not a mongos.
-    #[error("shard: {0} is not a mongos: give the URI of one, or leave out `shard`")]
+    #[error("shard: {0} is not a mongos: give the URI of a mongos, or leave out `shard`")]
     NoMongos(String),
     /// The key is invalid.
     #[error("shard.key: {0}")]

@@ -1,12 +1,13 @@
 //! Shares the acknowledged versions of some documents among the workers of a process, so that a worker can judge reads of documents that
 //! another worker writes.
 //!
-//! A document has one owner, which alone changes it and knows its versions. The owner publishes the version of every sampled document when it
-//! is acknowledged, and retracts the document before it sends a change that cannot be followed, or a removal. A reader takes the published
-//! version as a lower bound when it sends a read, and looks again when the answer is there: if the document is retracted by then, the
-//! read proves nothing. A second table holds the versions that reads at majority have shown, so that a later read of any worker from the
-//! same primary or mongos shows no earlier one: an election forgets them, because a replaced primary may answer for a while. Nothing here
-//! waits: a place is one atomic word.
+//! A document has one owner, which alone changes it and knows its versions. The owner publishes the version
+//! of every sampled document when it is acknowledged. It retracts the document before it sends a removal, or
+//! a change without a version. A reader takes the published version as a lower bound when it sends a read,
+//! and checks again when the answer arrives: if the document is retracted by then, the read proves nothing. A
+//! second table holds the versions that reads at majority have shown. A later read of any worker from the
+//! same primary or mongos must show no earlier version. An election forgets these versions, because a
+//! replaced primary may answer for a while. No function waits: an entry is one atomic word.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -19,11 +20,12 @@ use plimsoll_wire::{Address, Connection};
 const SAMPLE: u64 = 16;
 /// One read in this many goes to a document of another worker.
 const READS: u64 = 32;
-/// The most shared documents at a time: a newer one displaces an older one in its place.
+/// The most shared documents at a time: a newer document displaces an older document in its place.
 const PLACES: u64 = 1 << 12;
 /// The bits of a version in a word; the number plus one is above them.
 const VERSION_BITS: u32 = 24;
-/// The bits of a origin in a word of the second table. The round of the number, which fits above, and the place are the number.
+/// The bits of an origin in a word of the second table. The bits above hold the round of the number; round
+/// and place together give the number.
 const ORIGIN_BITS: u32 = 15;
 /// Keeps the choice of reads independent of the choice of documents.
 const READ_SALT: u64 = 0x5A_4ED;
@@ -31,10 +33,10 @@ const READ_SALT: u64 = 0x5A_4ED;
 /// The server that answers a read: a primary by its election, or a mongos by its address.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Origin {
-    /// Unknown: its reads bind only linearizable ones.
+    /// Unknown: its reads bind only linearizable reads.
     #[default]
     Unknown,
-    /// The low bits of the term, which differ between nearby elections, or of the hash of the address.
+    /// The low bits of the term, or of the hash of the address. Nearby elections differ in these bits.
     Known(u16),
 }
 
@@ -72,9 +74,9 @@ impl Origin {
 #[derive(Debug)]
 pub struct SharedBounds {
     places: Box<[AtomicU64]>,
-    /// The highest version that a read has shown, of a document that is or was in the same place above.
+    /// For each place, the highest version that a read has shown of a document in this place.
     shown: Box<[AtomicU64]>,
-    /// Whether a change may touch any document, so that nothing is shared any more.
+    /// Whether a change may touch any document, so that sharing has ended.
     is_closed: AtomicBool,
 }
 
@@ -134,14 +136,15 @@ impl SharedBounds {
         if Self::is_sampled(number) && version <= VERSION_MAX && self.version(number).is_some() {
             let (place, raised) = (&self.shown[index(number)], shown_word(number, version, origin));
             let is_news = |held: u64| held >> VERSION_BITS != raised >> VERSION_BITS || held < raised;
-            // An update that loses its race is tried again; the version in its place has grown meanwhile.
+            // An update that loses a race is retried with the newer word.
             let _ = place
                 .fetch_update(Ordering::SeqCst, Ordering::SeqCst, |held| is_news(held).then_some(raised));
         }
     }
 
-    /// The highest version of a document that a read from this origin has shown, or that the last one from any has; `None` if no read has,
-    /// or it was displaced.
+    /// The highest version of a document that a read from this origin has shown; without an origin, the
+    /// version of the last origin. `None` if no read has shown the document, or another document displaced
+    /// it.
     #[inline]
     pub fn shown(&self, number: u64, origin: Option<Origin>) -> Option<u32> {
         let held = self.shown[index(number)].load(Ordering::SeqCst);
@@ -177,7 +180,7 @@ const fn word(number: u64, version: u32) -> u64 {
     (number + 1) << VERSION_BITS | version as u64
 }
 
-/// The round is the number of places times the sample that precede the document; the place tells the rest.
+/// The round is the quotient of the number and `PLACES × SAMPLE`; the place gives the rest.
 const fn shown_word(number: u64, version: u32, origin: Origin) -> u64 {
     let round = number / (SAMPLE * PLACES) + 1;
     (round << ORIGIN_BITS | origin.bits()) << VERSION_BITS | version as u64

@@ -1,7 +1,8 @@
 //! Joins every worker's documents at the start of a phase, so that operations by receipt can name any of them.
 //!
-//! Each document has one owner among the workers, whichever worker inserted it, and only the owner works on it. So one worker
-//! ledger has the whole state of a document, and every worker has documents even if few connections inserted them.
+//! Each document has one owner among the workers, regardless of the worker that inserted it. Only the owner
+//! works on the document. So one worker ledger has the whole state of a document, and every worker has
+//! documents even if few connections inserted them.
 
 use std::ops::Range;
 

@@ -1,8 +1,8 @@
 //! Spreads one load over several independent servers in turn.
 //!
-//! The operation's number in the plan selects the server, so that each server gets an equal share, however slow it is. An
-//! unreachable server is skipped until a reconnect probe reaches it, without delaying the load. Operations in flight to it have
-//! an unknown outcome.
+//! The operation's number in the plan selects the server, so that each server gets an equal share, even a
+//! slow one. An unreachable server is skipped until a reconnect probe reaches it, without delaying the load.
+//! Operations in flight to it have an unknown outcome.
 
 use std::error::Error;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -203,8 +203,8 @@ impl Target for Spread {
         self.builder.begin(documents);
     }
 
-    /// Connects to every reachable server; one is enough once the load runs. Waits for a server that is down only if there is no
-    /// other.
+    /// Connects to every reachable server; one is enough once the load runs. Waits for a server that is down
+    /// only if no other is up.
     async fn open(&self) -> Result<Lane, Box<dyn Error + Send + Sync>> {
         let links = self.hosts.iter().map(|_| Link::default()).collect();
         let mut lane = Lane { links, current: 0, lost: false };

@@ -51,11 +51,11 @@ pub struct WorkerLedger {
     pages: Vec<Page>,
     snapshot: Arc<Snapshot>,
     given: Given,
-    /// The versions that all workers share, if there are several on one deployment.
+    /// The versions that all workers share, if several workers load one deployment.
     shared: Option<Arc<SharedBounds>>,
 }
 
-/// One worker's share of the documents of a phase.
+/// One worker's share of the documents in a phase.
 #[derive(Clone, Copy, Debug, Default)]
 struct Given {
     /// Documents that it owns, from its own inserts and those of other workers.
@@ -208,7 +208,7 @@ impl WorkerLedger {
     /// Adopts the snapshot of all workers.
     pub fn learn(&mut self, snapshot: Arc<Snapshot>) {
         self.changes.clone_from(snapshot.changes());
-        // From now on they may have another owner.
+        // From now on these documents may have another owner.
         self.returned.clear();
         let worker = self.share.worker();
         self.given = Given { owned: snapshot.owned(worker), before: snapshot.taken(worker) };

@@ -14,9 +14,8 @@ pub(crate) struct Batch {
     pub(crate) texts: Range<usize>,
 }
 
-/// Sorts the texts by length (texts of one length keep their order), and cuts that order into batches of one
-/// length and of at most `tokens_max` tokens, but always at least one text. Texts without tokens are in no
-/// batch.
+/// Sorts the texts by length; texts of one length keep their order. Cuts that order into batches of one
+/// length, with at most `tokens_max` tokens but at least one text. Texts without tokens are in no batch.
 pub(crate) fn plan(lengths: &[usize], tokens_max: usize) -> (Vec<usize>, Vec<Batch>) {
     let mut order: Vec<usize> = (0..lengths.len()).collect();
     order.sort_by_key(|&text| lengths[text]);

@@ -73,7 +73,7 @@ impl LoadError {
 /// Texts cannot be embedded.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EmbedError {
-    /// Some texts have no vector, in ascending order; all others have theirs.
+    /// The texts without a vector, in ascending order; all other texts have a vector.
     #[error("{} of the texts have no vector, first {}: leave them out", .0.len(), first(.0))]
     Texts(Vec<Unfit>),
     /// The model failed; no text has a vector.

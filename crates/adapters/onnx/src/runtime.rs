@@ -23,7 +23,7 @@ pub enum RuntimeError {
     },
     /// Another library is already loaded.
     #[error(
-        "{loaded:?} is already loaded, and a process can use only one ONNX Runtime: name the same for every embedder, not {wanted:?}"
+        "{loaded:?} is already loaded, and a process can use only one ONNX Runtime: name the same library for every embedder, not {wanted:?}"
     )]
     Another {
         /// The loaded library.

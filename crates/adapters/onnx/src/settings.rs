@@ -44,7 +44,7 @@ pub struct Files {
 }
 
 /// The rule that pools a model's output into the vector of a text. It must be the pooling of the model's
-/// training: another one returns worse vectors. The vector is always scaled to length one.
+/// training: another pooling returns worse vectors. The vector is always scaled to length one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Pooling {

@@ -108,7 +108,7 @@ fn head(text: &str, bytes_max: usize) -> &str {
     &text[..text.floor_char_boundary(bytes_max)]
 }
 
-/// Runs a library call on a file of the user's: some invalid files make the library panic.
+/// Runs a library call on a file of the user. Some invalid files make the library panic.
 fn catch_panic<T>(run: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
     panic::catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|panic| Err(words(panic.as_ref())))
 }

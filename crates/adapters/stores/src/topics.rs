@@ -22,7 +22,7 @@ pub const COLLECTION: &str = "plimsoll_topics";
 pub enum TopicError {
     /// Another topic has the number.
     #[error(
-        "the topics {topic:?} and {other:?} have the same number {number} in {registry}: configure another for one of them, \
+        "the topics {topic:?} and {other:?} have the same number {number} in {registry}: configure another number for one of them, \
          `topics: {{{topic}: 1}}`"
     )]
     Taken {

@@ -41,7 +41,7 @@ const FETCH_BYTES: u32 = 4 << 20;
 pub(crate) const SETTINGS: &str = "the connector with a task a partition, unordered bulks of 2000, fetches of 4 MiB, no retries of \
                                    the driver (ours has none either), offsets once a minute (ours once a second)";
 
-/// Fetches the connector into the cache, unless it is there.
+/// Fetches the connector into the cache, unless it is installed.
 pub(crate) fn install(testbed: &Testbed) -> Result<(), Failure> {
     JARS.install(testbed.cache.root(), &mut |progress| eprintln!("connector: {:?}", progress.step))?;
     Ok(())

@@ -1,4 +1,4 @@
-//! Measures Kafka to Kafka in the envelope: exactly once and at least once.
+//! Measures Kafka to Kafka with records in the binary envelope: exactly once and at least once.
 
 use std::cell::Cell;
 use std::rc::Rc;

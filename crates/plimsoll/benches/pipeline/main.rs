@@ -15,9 +15,9 @@
 //! threads and kernel, without the broker and the server on the same machine. The measured time lies between
 //! the first events that arrived and the last, so it excludes joining a group or starting a JVM.
 //!
-//! p99.9 is given if a pipeline of this process moved the events. The sink has one, and so has the time from
-//! the source's append to the acknowledgement, unless the events were in a topic long before. Published
-//! figures are below a row, with their machine; this machine is named at the top.
+//! p99.9 is given if a pipeline of this process moved the events: for the sink, and for the time from the
+//! source's append to the acknowledgement, unless the events were in a topic long before. Published figures
+//! are below a row, with their machine; this machine is named at the top.
 //!
 //! Goals are shown with their measurements: a goal is met if its median round reaches it, and the number of
 //! rounds that reached it is given. Not a goal: the highest rate of the broker or the server.

@@ -1,4 +1,4 @@
-//! Defines a row of the table: subjects that are measured by turns.
+//! Defines a row of the table: subjects that are measured in turns.
 
 use serde_json::{Value, json};
 

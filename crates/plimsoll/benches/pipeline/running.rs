@@ -90,7 +90,7 @@ pub(crate) fn run(parts: Parts, settings: Settings, events: u64) -> Result<Turn,
     Ok(Turn { p999: p999(&meter), later_half: None, ..turn? })
 }
 
-/// The slowest events of an ended pipeline, including its first ones.
+/// The slowest events of an ended pipeline, including its first events.
 pub(crate) fn p999(meter: &Meter) -> Option<P999> {
     let times = meter.take_times();
     let delivery = meter.stages().len().checked_sub(1)?;

@@ -85,7 +85,7 @@ fn words(goal: &Held) -> String {
     format!("goal: {words}: {measured}, {verdict}; it held in {rounds_held} of {rounds} rounds")
 }
 
-/// The steady run.
+/// The lines about the steady run.
 pub(crate) fn steady(steady: &Steady) -> String {
     let mut out = String::new();
     line(&mut out, format_args!("\nSteady: Kafka → MongoDB, effectively once, {} s", steady.seconds));

@@ -48,7 +48,7 @@ pub struct BenchArgs {
     #[arg(long, requires = "update", conflicts_with_all = ["insert", "find"])]
     pub filter: Option<String>,
     /// Insert this many documents before --find or --update. By default 10000 if the operation selects by
-    /// _id; with a filter none, and the operation works on the documents that are there.
+    /// _id; with a filter none, and the operation works on the existing documents.
     #[arg(long, value_name = "N", conflicts_with = "insert")]
     pub documents: Option<u64>,
     /// The template of these documents.

@@ -94,7 +94,7 @@ pub struct PipelineAuditArgs {
 pub struct PipelineReplayArgs {
     #[command(flatten)]
     pub run: PipelineRunArgs,
-    /// The limit of dead letters; by default all present ones.
+    /// The limit of dead letters; by default all present dead letters.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub limit: Option<u64>,
 }

@@ -47,7 +47,7 @@ pub struct PruneArgs {
     /// The directory of the runs.
     #[arg(value_name = "DIR", default_value = "plimsoll-runs")]
     pub directory: PathBuf,
-    /// Keep the latest N runs. Labelled and running ones stay, too, and do not count.
+    /// Keep the latest N runs. Labelled and running runs stay too, and do not count.
     #[arg(long, value_name = "N")]
     pub keep: Option<usize>,
     /// Remove only runs that began longer ago than this, for example 30d or 12h.

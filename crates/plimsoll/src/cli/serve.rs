@@ -13,7 +13,7 @@ pub struct ServeArgs {
     /// The service.
     #[arg(value_name = "SERVICE")]
     pub service: String,
-    /// The address to listen on; port 0 takes any free one. A non-local one needs `security` in the settings.
+    /// The address to listen on; port 0 takes any free port. A non-local address needs `security` in the settings.
     #[arg(long, value_name = "ADDRESS")]
     pub listen: Option<SocketAddr>,
     /// The database: a mongodb:// URI, or a server to start: `mongod` (from the PATH), `embedded` or

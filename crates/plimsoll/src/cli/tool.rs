@@ -55,14 +55,14 @@ pub struct SelftestArgs {
     #[arg(long, value_name = "N", requires = "rounds", default_value_t = 2_000_000,
         value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
     pub documents: u64,
-    /// The number of documents of which the server forgets one, flips a bit in one and stores one twice.
+    /// One in this many documents is forgotten, one gets a flipped bit, and one is stored twice.
     #[arg(long, value_name = "N", requires = "rounds", default_value_t = 1_000_000,
         value_parser = clap::value_parser!(u64).range(1..))]
     pub one_in: u64,
     /// The seed of the first round; by default the time of day.
     #[arg(long, requires = "rounds")]
     pub seed: Option<u64>,
-    /// Also compare runs: a server with itself, and with one that takes 10 % longer.
+    /// Also compare runs: a server with itself, and with a server that takes 10 % longer.
     #[arg(long)]
     pub full: bool,
     /// Print the results as JSON.

@@ -184,7 +184,7 @@ pub enum TaskCommand {
         #[arg(long, value_name = "PERSON")]
         to: String,
     },
-    /// Give an assigned task to somebody else.
+    /// Give an assigned task to another person.
     Reassign {
         /// The task and the person who acts.
         #[command(flatten)]

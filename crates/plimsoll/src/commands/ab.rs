@@ -1,4 +1,4 @@
-//! Implements `plimsoll ab`: measures two things in turns and compares them.
+//! Implements `plimsoll ab`: measures two variants in turns and compares them.
 
 use anyhow::{Context, anyhow};
 use plimsoll_measure::run::Verdict;

@@ -63,8 +63,8 @@ pub fn audit(args: &AuditArgs) -> Outcome<Exit> {
     };
     let mut lost = Lost::default();
     let mut integrity = read_back(&subject, &runtime, &mut lost);
-    // The run's URI may have set the write concern, so the value that the run recorded is used. A history is not kept, so the
-    // result of its check is.
+    // The run's URI may have set the write concern, so the recorded value is used. No run keeps its history,
+    // so the recorded result of the history's check is used too.
     if let Some(kept) = run_dir::read_run(&path).ok().and_then(|run| run.integrity) {
         count_phantoms_of_the_run(&mut integrity, &kept);
         (integrity.write_concern, integrity.consistency) = (kept.write_concern, kept.consistency);
@@ -80,7 +80,7 @@ pub fn audit(args: &AuditArgs) -> Outcome<Exit> {
     })
 }
 
-/// Counts as many strange documents as phantoms as the run did, so that both commands agree. Further ones came later, and are of others.
+/// Counts as many unexpected documents as phantoms as the run did, so that both commands agree. Later unexpected documents belong to other writers.
 fn count_phantoms_of_the_run(integrity: &mut Integrity, kept: &Integrity) {
     if !kept.was_alone {
         return;
@@ -100,8 +100,8 @@ fn documents_before(path: &Path) -> u64 {
     counted.map_or(0, |integrity| integrity.foreign.saturating_sub(integrity.found))
 }
 
-/// Refuses an address at which no server has the collection: nothing could be audited there. Kept storage is the run's own, so
-/// that a collection which it lacks is lost.
+/// Refuses an address at which no server has the collection: nothing could be audited there. Kept storage
+/// belongs to the run, so a collection that is missing there is lost.
 fn check_collection(
     args: &AuditArgs,
     path: &Path,
@@ -184,7 +184,7 @@ fn place(args: &AuditArgs, path: &Path, runtime: &tokio::runtime::Runtime) -> Ou
     if is_named(args) {
         args.server.iter().chain(&args.hosts).for_each(|server| tell_unused_options(server));
         let choice = choice(args.server.as_deref(), &args.hosts, 1).deserves(Exit::Usage)?;
-        // This console shows warnings alone.
+        // This console shows only warnings.
         let start = StartOptions { console: console(true), ..StartOptions::quiet(timeout) };
         return RunningServer::open(&choice, start, runtime);
     }
@@ -221,7 +221,7 @@ fn written_to(run: Option<Run>) -> anyhow::Result<Choice> {
     if !run.server.open {
         bail!("the server needed a user or TLS, which a run does not record: name it with --server");
     }
-    // Several mongos show the same documents; independent servers have a part each.
+    // Several mongos show the same documents; each independent server has a part of them.
     let own = if run.spread.is_empty() { 1 } else { run.server.addresses.len() };
     let hosts: Vec<_> = run.server.addresses.into_iter().take(own).collect();
     if hosts.is_empty() {

@@ -14,7 +14,7 @@ use plimsoll_run::exit::{Deserves, Exit, Outcome};
 use plimsoll_run::lifecycle::runtime;
 use plimsoll_run::server_provisioning::{Choice, RunningServer, StartOptions};
 
-/// The time limit of one answer; the server itself is given a shorter one.
+/// The time limit of one answer; the server gets a shorter limit.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Samples the collection and prints the scenario.

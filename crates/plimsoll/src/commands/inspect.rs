@@ -14,7 +14,7 @@ use plimsoll_run::exit::{Deserves, Exit, Failure, Outcome};
 use plimsoll_run::lifecycle::runtime;
 use plimsoll_run::server_provisioning::{Choice, RunningServer, StartOptions};
 
-/// The time limit of one answer; the server itself is given a shorter one.
+/// The time limit of one answer; the server gets a shorter limit.
 const TIMEOUT: Duration = Duration::from_secs(30);
 /// The smallest similarity of a suggested name.
 const SIMILAR_MIN: f64 = 0.75;
@@ -83,7 +83,7 @@ async fn look(place: &RunningServer, wanted: &Wanted) -> Outcome<Inspection> {
     Ok(Inspection { server, ..looked.map_err(failure)? })
 }
 
-/// The exit code of an error, with the nearest name for a missing one.
+/// The exit code of an error, with the most similar name for a missing name.
 pub(super) fn failure(error: mongo::Error) -> Failure {
     let near = match &error {
         mongo::Error::UnknownDatabase { name, known } => nearest(name, known),

@@ -293,7 +293,7 @@ fn start_any_server(args: &ServeArgs) -> Outcome<Server> {
     Ok(server)
 }
 
-/// A server that runs has its storage and its cache already.
+/// Refuses `--storage` and `--cache` for a running server, which has its own.
 fn leave_as_it_is(args: &ServeArgs) -> anyhow::Result<()> {
     for (word, is_said) in [("--storage", args.storage.is_some()), ("--cache", args.cache.is_some())] {
         ensure!(!is_said, "{word}: a running server has its own; use --server embedded");

@@ -61,7 +61,8 @@ fn start(args: &StartArgs) -> Outcome<()> {
     Ok(())
 }
 
-/// Stops all servers of the registry, or the named ones. Every name is checked before the first server is stopped.
+/// Stops all servers of the registry, or the named servers. Every name is checked before the first server is
+/// stopped.
 fn stop(args: &StopArgs) -> Outcome<()> {
     let registry = Registry::of(&cache()?).context("find the running servers")?;
     let running = registry.running().context("find the running servers")?;
@@ -74,8 +75,8 @@ fn stop(args: &StopArgs) -> Outcome<()> {
     Ok(())
 }
 
-/// The servers at `addresses`, or all of them. The registry holds the identity of each process, so a server of another program
-/// is never chosen, whatever its port.
+/// The servers at `addresses`, or all of them. The registry holds the identity of each process, so a server
+/// of another program is never chosen, even on the same port.
 fn chosen(addresses: &[String], running: Vec<Entry>) -> anyhow::Result<Vec<Entry>> {
     if addresses.is_empty() {
         return Ok(running);
@@ -94,7 +95,7 @@ fn chosen(addresses: &[String], running: Vec<Entry>) -> anyhow::Result<Vec<Entry
     Ok(running.into_iter().filter(|entry| is_named(&entry) || is_part(entry)).collect())
 }
 
-/// The name of the deployment of several servers that a server belongs to.
+/// The name of the deployment of several servers that contains this server.
 fn deployment(entry: &Entry) -> Option<String> {
     entry.part.as_ref().map(|part| part.deployment.clone())
 }

@@ -1,4 +1,4 @@
-//! The service as scenarios see it: its section needs no database, and its workload counts.
+//! Describes the service to scenarios: its section needs no database, and its workload counts.
 
 use std::sync::Arc;
 

@@ -1,7 +1,7 @@
-//! Plimsoll with one more service, `echo`, which answers each request with its own body.
+//! Adds a service to Plimsoll: `echo`, which answers each request with the request's body.
 //!
-//! This test is that program, too: it starts itself with the variable [`PROGRAM`]. `docs/internals/adding-a-system.md` walks
-//! through its files.
+//! This test is also that program: it starts itself with the variable [`PROGRAM`].
+//! `docs/internals/adding-a-system.md` walks through its files.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 

@@ -1,4 +1,4 @@
-//! The service: one endpoint, its settings, and its start.
+//! Implements the service: one endpoint, its settings, and its start.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -89,7 +89,7 @@ impl State for Echoes {
         page.single("echoes_total", "counter", "Answers.", self.count.load(Ordering::Relaxed));
     }
 
-    /// A test asks for it by this key.
+    /// Fails if a test sets the key `failing`; never ends otherwise.
     async fn failure(&self) -> String {
         if self.key == "failing" { "it fails as asked".to_owned() } else { std::future::pending().await }
     }

@@ -14,7 +14,7 @@ use serde_json::json;
 use crate::compare::compare;
 use crate::program::{inserts, json, plimsoll, plimsoll_with, scenario, shared, stderr, stdout};
 
-/// The time limit for a comparison to reach a moment.
+/// The time limit of every wait.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 #[test]
@@ -170,7 +170,7 @@ mod long {
         );
         assert!(stderr(&other).contains("give the same"), "{}", stderr(&other));
         kill_in_the_third_pair(&[&words[..], &resume].concat(), &out);
-        // Leftovers of the killed comparison do not block the next one.
+        // Leftovers of the killed comparison do not block the next comparison.
         let ended = plimsoll_with(&[&words[..], &resume, &["--json"]].concat());
         assert_eq!((ended.status.code(), stderr(&ended).as_str()), (Some(99), ""));
         assert_eq!(

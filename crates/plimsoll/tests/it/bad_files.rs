@@ -1,4 +1,5 @@
-//! Tests files that a command cannot read, and files and directories of other commands: each answer says what to write.
+//! Tests files that a command cannot read, and files and directories of other commands: each message names
+//! the remedy.
 
 use std::fs;
 use std::path::Path;
@@ -244,7 +245,7 @@ fn a_used_directory_and_an_invalid_name_are_refused_before_a_server_is_contacted
         b"guarantee: at-most-once\nsource: {generator: {events: 1}}\nsink: {noop: {}}\n",
     );
     let (out, file) = (dir.path().to_str().unwrap(), file.to_str().unwrap());
-    // No server listens there: whoever asks it first ends with exit code 3.
+    // No server listens there: a command that contacts it first ends with exit code 3.
     let nobody = "mongodb://127.0.0.1:1/?directConnection=true";
     for command in [&["run", file][..], &["line", file], &["run", &matrix], &["ab", file, "--same"]] {
         check(&[command, &["--server", nobody, "--out", out]].concat(), &[out, "is not empty", "with --out"]);

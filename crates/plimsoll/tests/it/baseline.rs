@@ -1,4 +1,5 @@
-//! Tests a small form of the shipped baseline, as CI runs it: on its own service, and against a running one.
+//! Tests a small form of the shipped baseline, as CI runs it: on its own service, and against a running
+//! service.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! Tests `plimsoll bench`: options instead of a file make the same run as the scenario that they stand for.
+//! Tests `plimsoll bench`: its options make the same run as the equivalent scenario.
 
 use std::process::Output;
 

@@ -77,7 +77,8 @@ fn block_of(pid: &str) -> String {
     json!({"datasetId": pid, "size": 5, "dataFileList": [file("a", 2), file("b", 3)]}).to_string()
 }
 
-/// Adds blocks to a dataset until the connection ends. Returns the keys of those that were answered with 201.
+/// Adds blocks to a dataset until the connection ends. Returns the keys of the blocks that were answered with
+/// 201.
 fn add_blocks(address: String, headers: String, pid: &str) -> JoinHandle<Vec<String>> {
     let block = block_of(pid);
     thread::spawn(move || {

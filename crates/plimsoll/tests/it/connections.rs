@@ -46,7 +46,8 @@ fn the_shipped_scenario_opens_a_connection_for_each_find() {
     }
 }
 
-/// Runs a scenario on its own server, in a network with few local ports that stay taken for a minute.
+/// Runs a scenario on its own server, in a network with few local ports. A used port stays occupied for a
+/// minute.
 fn run_with_few_ports(text: &str, dir: &Path) -> (Option<i32>, Value, String) {
     let file = scenario(dir, text);
     let script = r#"ip link set lo up && cd /proc/sys/net/ipv4 && echo 0 > tcp_tw_reuse &&

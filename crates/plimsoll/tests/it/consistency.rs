@@ -1,4 +1,5 @@
-//! Tests the shipped scenario `consistency`: a real server keeps its promise, and a server that breaks it is found out.
+//! Tests the shipped scenario `consistency`: a real server keeps its promise, and the check finds a server
+//! that breaks its promise.
 
 use std::collections::HashMap;
 use std::process::Output;
@@ -20,7 +21,7 @@ enum Defect {
     ReadsStale,
 }
 
-/// One of so many operations meets the defect.
+/// One in this many operations meets the defect.
 const EVERY: u64 = 25;
 
 /// A server without transactions that keeps lists in memory.

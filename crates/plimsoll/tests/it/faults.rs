@@ -87,7 +87,7 @@ fn kill_in_the_middle(profile: Profile) -> Value {
     findings
 }
 
-/// Searches each acknowledged ID with an independent client, which must miss the same ones.
+/// Searches each acknowledged ID with an independent client, which must miss the same IDs.
 fn compare_with_pymongo(server: &Server, collection: &str, receipts: &Path, lost: u64) {
     const SCRIPT: &str = "\
 import sys, pymongo
@@ -219,7 +219,7 @@ fn a_second_ctrl_c_aborts_the_program_and_its_server() {
     let run = start_scenario(dir.path(), &text, "embedded", &out);
     wait_for_load(&out, 1);
     let address = started_at(&out);
-    // No write is answered any more, so that the run cannot end in order.
+    // No further write is answered, so that the run cannot end in order.
     let servers = children(&run);
     assert!(!servers.is_empty(), "the run has no server");
     servers.into_iter().for_each(|server| kill_process(server, Signal::STOP).unwrap());
@@ -323,7 +323,7 @@ fn a_server_that_hangs_shows_in_the_response_time_and_loses_nothing() {
     let changes = ["phases.0.stop.duration=10s", "phases.0.faults.0.at=3s"];
     let run = shipped("hang", "embedded", &changes, &dir.path().join("run"));
     let fault = &run["faults"][0];
-    // It hangs for two seconds; on a busy machine the signal and the last answers arrive late.
+    // The server hangs for two seconds; on a busy machine the signal and the last answers arrive late.
     assert!(seconds(fault, "outage_s") >= 0.8, "{fault}");
     let held_again = fault["held_again_s"].as_f64();
     assert!(held_again.is_none_or(|held| held >= seconds(fault, "first_success_s")), "{fault}");

@@ -15,7 +15,7 @@ use peer::{Peer, WIRE_VERSION};
 /// A server of the table.
 struct Case {
     start: fn() -> Peer,
-    /// Its name and version, as the product is named in every output.
+    /// The name and version of the product, as in every output.
     product: &'static str,
     /// The version that it reports to clients of MongoDB.
     version: &'static str,
@@ -71,7 +71,7 @@ const CASES: [Case; 3] = [
         refusal: Some("Unrecognized pipeline stage name"),
         stream_refusal: Some("the server says: Unknown error"),
         topology: "standalone",
-        // Its random order has no consistent comparison, and Java notices that at times.
+        // The server sorts at random with an inconsistent comparison, which Java detects at times.
         inventory: &[RANDOM, FIRST_DOCUMENTS],
         transactions: Transactions::Ignored,
     },

@@ -1,4 +1,4 @@
-//! Tests comparisons of two services, or of two settings of one.
+//! Tests comparisons of two services, or of two settings of one service.
 
 use std::fs;
 

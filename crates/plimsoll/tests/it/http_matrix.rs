@@ -1,4 +1,4 @@
-//! Tests matrices of runs over HTTP: each cell with its own service, or against a running one.
+//! Tests matrices of runs over HTTP: each cell with its own service, or against a running service.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -108,7 +108,7 @@ fn each_design_of_a_service_is_measured_on_its_own_server() {
         assert_eq!(kept["cells"][cell]["values"]["design"], design);
         let count = |operation: &str| figures["operations"][operation]["documents"].clone();
         assert_eq!(count("ingest"), 40, "{figures}");
-        // The phase ends with its documents, whatever the number of other requests.
+        // The phase ends with its documents, after any number of other requests.
         assert!((1..=20).contains(&count("statistics").as_u64().unwrap()), "{figures}");
         assert_eq!(figures["integrity"], Value::Null, "a service proves nothing");
         assert!(figures["disk_bytes"]["median"].as_f64() > Some(0.0), "{figures}");

@@ -1,4 +1,4 @@
-//! Tests that a load reads the documents back that an outside service acknowledged.
+//! Tests that a load reads back the documents that an outside service acknowledged.
 
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Read, Write};

@@ -1,5 +1,5 @@
-//! Tests the readings of trucks that a run sends: late, out of order, incomplete and repeated, and the same
-//! each time.
+//! Tests the readings of trucks that a run sends: late, out of order, incomplete and repeated, and equal in
+//! every run.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, BufReader, Read, Write};

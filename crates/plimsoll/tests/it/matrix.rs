@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::program::{inserts, json, plimsoll, plimsoll_with, scenario, shared, stderr, stdout};
 
-/// The time limit of a matrix to reach a moment.
+/// The time limit of every wait.
 const PATIENCE: Duration = Duration::from_secs(90);
 
 /// A small scenario with two axes of two values each; `more` is added under `matrix`.

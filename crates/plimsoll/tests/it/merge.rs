@@ -79,7 +79,8 @@ fn three_processes_are_exactly_one_run() {
     an_invalid_verdict_is_an_error_on_request(dir.path(), &parts);
 }
 
-/// A shard that may have been limited by the tool makes the whole invalid, which only `--fail-on-invalid` makes an error.
+/// A shard that the tool may have limited makes the whole run invalid. Only `--fail-on-invalid` turns that
+/// into an error.
 fn an_invalid_verdict_is_an_error_on_request(dir: &Path, parts: &[PathBuf]) {
     let file = parts[1].join("run.json");
     let mut run = run_json(&parts[1]);

@@ -102,7 +102,7 @@ fn a_service_stores_all_acknowledged_readings_of_three_processes() {
     let (database, readings) = ("merge_service", "readings");
     let service = Service::on_shared(database);
     let url = format!("http://{}", service.address);
-    // Two readings of a sensor in one millisecond would be one without their eventId.
+    // Without their eventId, two readings of a sensor in one millisecond would be one reading.
     let text = "title: test\nhttp: {url: \"http://127.0.0.1:1\", timeout: 60s}\nworkers: 1\nphases:\n  - load:\n      \
                 ingest:\n        request:\n          post: /api/telemetry/ingest\n          \
                 body: {sensorId: {$family: {prefix: sensor-, count: 5, digits: 1}}, timestamp: {$now: {}}, \

@@ -174,7 +174,7 @@ const TRANSFER: &str =
 
 #[test]
 fn a_transaction_is_acknowledged_as_a_whole() {
-    // Each has three new documents, one replaced, one found and one deleted.
+    // Each transaction has three new documents, one replaced, one found and one deleted document.
     let kept = json!({
         "acknowledged": 2000 + 600, "found": 2000 + 600 - 200, "deleted": 200, "not_audited": 0, "phantom": 0,
     });

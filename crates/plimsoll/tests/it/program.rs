@@ -71,7 +71,7 @@ pub fn shared() -> String {
     uri(server)
 }
 
-/// Starts a server that requires a password: ann's is `right`.
+/// Starts a server that requires a password; the user is `ann` and the password `right`.
 pub fn guarded() -> Server {
     let server = server(Profile::Relaxed, &["--auth"]);
     let options = ConnectOptions::new(server.address().to_string().parse().unwrap());

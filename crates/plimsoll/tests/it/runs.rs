@@ -14,7 +14,7 @@ fn two_runs_at_once_into_one_empty_collection_name_each_other_and_hold() {
         for case in [("stamped", "", 0), ("plain", "stamp: false", 0)] {
             scope.spawn(move || two_runs_at_once(case));
         }
-        // Content that is the same in every document confirms no receipt: the numbers do.
+        // Equal content of all documents confirms no receipt; the numbers confirm the receipts.
         for case in [("constant", "stamp: false", 0), ("constant_user", "id: user\nstamp: false", 8)] {
             scope.spawn(move || two_runs_at_once(case));
         }
@@ -67,7 +67,7 @@ fn two_runs_at_once((name, keys, first): (&str, &str, usize)) {
 /// The document of the scenario that inserts.
 const DOCUMENT: &str = "document: {n: {$number: {}}, text: {$text: {bytes: 40}}}";
 
-/// Inserts a document of no run as soon as the collection has documents of one.
+/// Inserts a document that belongs to no run as soon as the collection has documents of a run.
 fn insert_stranger(collection: &str) {
     let address = shared().trim_start_matches("mongodb://").split('/').next().unwrap().parse().unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();

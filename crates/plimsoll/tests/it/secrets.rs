@@ -76,7 +76,7 @@ fn runs(dir: &Path) -> Vec<String> {
     lines.filter(|line| line.contains(" run ") && line.contains(dir.to_str().unwrap())).collect()
 }
 
-/// Starts a command whose runs are separate processes, and reads the command line of the first one, in `run`,
+/// Starts a command whose runs are separate processes. Reads the command line of the first run, in `run`,
 /// while it loads a server with a password.
 fn seen(dir: &Path, words: &[&str], run: &str) -> Output {
     let out = dir.join("out");
@@ -113,7 +113,7 @@ fn no_process_of_a_suite_or_of_a_comparison_shows_the_password_of_its_server() {
     let dir = tempfile::tempdir().unwrap();
     let file = scenario(dir.path(), &inserts("seen_in_turns", 10, "{duration: 60s}"));
     let b = format!("server={uri}");
-    // A typed argument is visible in the process it is typed for; its runs are other processes.
+    // A typed argument is visible in the process that gets it; the runs are other processes.
     let words = ["ab", file.to_str().unwrap(), "--server", &uri, "--b", &b, "--b", "set seed=2"];
     let ended = seen(dir.path(), &words, "001-a");
     assert_eq!(ended.status.code(), Some(130), "{}", stderr(&ended));

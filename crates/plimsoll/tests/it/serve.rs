@@ -29,7 +29,7 @@ fn load(address: &str, name: String, acknowledged: &AtomicU64) -> Writer {
     writer
 }
 
-/// Loads a service, ends it under load, starts another one on the same database, and checks that every
+/// Loads a service, ends it under load, starts another service on the same database, and checks that every
 /// acknowledged write is stored.
 fn ended_under_load(database: &str, end: impl FnOnce(&mut Service)) {
     let mut service = Service::on_shared(database);

@@ -106,8 +106,8 @@ fn negotiated_http_2_behaves_like_http_1() {
     everything_is_answered(&format!("https://localhost:{port}\ntls: {{ca: '{ca}'}}"));
 }
 
-/// Sends readings, a millisecond apart, until one is not acknowledged; returns the number of acknowledged
-/// ones and the last outcome.
+/// Sends readings, a millisecond apart, until a reading is not acknowledged; returns the number of
+/// acknowledged readings and the last outcome.
 async fn load(worker: Rc<Http>, sensor: usize) -> (i64, Outcome) {
     let mut lane = worker.open().await.unwrap();
     let mut acknowledged = 0;

@@ -31,7 +31,7 @@ struct Acknowledged {
     over: AtomicBool,
 }
 
-/// Sends readings, batches and activities until it is over. Unacknowledged ones are not repeated.
+/// Sends readings, batches and activities until it is over. Unacknowledged writes are not repeated.
 fn load(address: &str, name: String, acknowledged_writes: &Acknowledged) -> Writer {
     let (mut client, mut writer) = (Client::connect(address), Writer::new(name, START_MS));
     while !acknowledged_writes.over.load(Ordering::Relaxed) {

@@ -1,4 +1,5 @@
-//! Tests `plimsoll server start --members` and `--shards` on a stand-in for MongoDB's programs: they are not installed here.
+//! Tests `plimsoll server start --members` and `--shards` with substitutes for MongoDB's programs, which are
+//! not installed here.
 
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
@@ -8,7 +9,7 @@ use plimsoll_wire::{ConnectOptions, Connection};
 
 use crate::program::{plimsoll, python, stderr, stdout};
 
-/// A cache, and programs that stand in for `mongod` and `mongos`.
+/// A cache, and substitutes for `mongod` and `mongos`.
 struct Machine {
     cache: tempfile::TempDir,
     programs: tempfile::TempDir,

@@ -36,7 +36,7 @@ pub fn shards_on(server: &str, dir: &Path, file: &str, clear: impl Fn()) -> Vec<
         let begun: Vec<_> = (0..SHARDS).map(start).collect();
         let ended: Vec<Output> = begun.into_iter().map(|child| child.wait_with_output().unwrap()).collect();
         if ended.iter().any(|output| stderr(output).contains("the requested start passed")) {
-            // Documents of a failed attempt would block the next one.
+            // Documents of a failed attempt would block the next attempt.
             clear();
             continue;
         }

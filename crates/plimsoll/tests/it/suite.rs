@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 
 use crate::program::{endlessly_patient, inserts, json, plimsoll, plimsoll_with, shared, stderr, stdout};
 
-/// The time limit of a suite to reach a moment.
+/// The time limit of every wait.
 const PATIENCE: Duration = Duration::from_secs(120);
 /// The watchdog of these tests: frequent, and patient enough for a busy machine.
 const WATCH: [&str; 4] = ["--watch", "1s", "--hung-after", "12"];

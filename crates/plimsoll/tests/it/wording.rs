@@ -137,7 +137,7 @@ fn invalid_http_has_its_own_error_class() {
     let dir = tempfile::tempdir().unwrap();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
-    // It answers the preflight, and then something other than HTTP.
+    // The server answers the preflight, and afterwards sends something other than HTTP.
     std::thread::spawn(move || {
         for (number, stream) in listener.incoming().enumerate() {
             let mut stream = stream.unwrap();
@@ -167,7 +167,7 @@ fn paths_of_a_service_are_relative_to_its_scenario() {
     let file = scenario(&place, text);
     let out = dir.path().join("run");
     let mut command = plimsoll();
-    // From a directory other than the scenario's, to a run directory in a third one.
+    // Runs in a directory other than the scenario's, with a run directory in a third directory.
     command.current_dir(dir.path()).args(["run", file.to_str().unwrap(), "--json", "--server", &shared()]);
     let output = command.args(["--out", out.to_str().unwrap()]).output().unwrap();
     let printed = json(&output);

@@ -49,7 +49,7 @@ impl Store {
         json(&output)
     }
 
-    /// Waits until an instance has a status and, if it waits, waits for nothing but this kind.
+    /// Waits until an instance has a status. If the instance waits, it must wait only for this kind.
     #[track_caller]
     pub fn until(&self, instance: &str, status: &str, kind: &str) -> Value {
         let began = clock::now();

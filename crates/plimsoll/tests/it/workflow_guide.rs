@@ -42,7 +42,7 @@ fn every_command_of_the_guide_succeeds_in_its_order() {
                 worker = Some(store.worker());
                 continue;
             }
-            // The guide's reader needs longer to type than an instance to move.
+            // A reader of the guide types more slowly than an instance moves.
             "explain" => drop(store.until("order-17", "running", "signal")),
             "audit" => {
                 store.until("order-17", "done", "none");

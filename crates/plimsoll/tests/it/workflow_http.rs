@@ -119,7 +119,7 @@ fn dead_letters_are_listed_and_sent_again_and_the_audit_has_a_bound() {
     assert_eq!(client.get("/api/audit?limit=1")["is_cut"], true);
 }
 
-/// Every element of a page is closed in order, and no script is in it.
+/// Checks that every element of a page is closed in order, and that the page has no script.
 fn check_page(page: &str) {
     assert!(!page.contains("<script"), "{page}");
     let mut open = Vec::new();

@@ -1,4 +1,5 @@
-//! Runs a small kill campaign of the workflow engine on each store: three kills of each kind. `cargo xtask bench workflow-kills` runs a large one.
+//! Runs a small kill campaign of the workflow engine on each store: three kills of each kind. `cargo xtask
+//! bench workflow-kills` runs a large campaign.
 
 #[path = "../../benches/workflow_kills/campaign/mod.rs"]
 mod campaign;
@@ -32,7 +33,7 @@ fn check(store: Backend) {
         assert_eq!(kills, 3, "{}", kind.name());
     }
     assert!(rounds.iter().all(|round| round.found.explained > 0 && round.found.done > 0), "{text}");
-    // The same directory again finds all rounds done, and runs none.
+    // A second run in the same directory finds all rounds done, and runs none.
     assert!(campaign::run(&plan).unwrap());
     assert_eq!(fs::read_to_string(dir.path().join("rounds.ndjson")).unwrap(), text);
 }
@@ -47,7 +48,8 @@ fn kills_of_engines_server_and_network_lose_and_duplicate_nothing_on_postgres() 
     check(Backend::Postgres);
 }
 
-/// Two processes share the partitions and the work, and the second one takes over after kill -9 of the first one.
+/// Two processes share the partitions and the work, and the second process takes over after kill -9 of the
+/// first.
 fn check_two_processes(store: Backend) {
     let dir = tempfile::tempdir().unwrap();
     let comparison = Comparison {
@@ -116,7 +118,7 @@ fn lost_repeated_and_strange_signals_and_instances_are_noticed() {
         audit::compared(&store, &ledger).await.unwrap()
     });
     assert_eq!((found.lost, found.duplicated, found.strange), (2, 1, 2), "{found:?}");
-    // All instances wait for their first call, which has not begun: no reason that a client can see.
+    // All instances wait for their first call, which has not begun: a client sees no reason.
     assert_eq!((found.unexplained, found.explained), (3, 0), "{found:?}");
 }
 

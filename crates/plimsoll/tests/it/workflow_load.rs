@@ -269,7 +269,7 @@ fn batches_and_transactions_are_compared_in_turns() {
     let (side, stop) = ("set workflow.mode=transactions", "phases.0.stop={operations: 20}");
     let args = ["ab", "workflow-roundtrip", "--b", side, "--set", stop, "--pairs", "8", "--json"];
     let output = plimsoll().args(args).args(["--out", out.to_str().unwrap()]).output().unwrap();
-    // The verdict depends on the machine: 99 tells that B is worse.
+    // The verdict depends on the machine; 99 means that B is worse.
     assert!(matches!(output.status.code(), Some(0 | 99)), "{}", stderr(&output));
     let run = |name: &str| std::fs::read_to_string(out.join(name).join("run.json")).unwrap();
     let mode = |name| serde_json::from_str::<Value>(&run(name)).unwrap()["workflow"]["mode"].clone();

@@ -1,4 +1,5 @@
-//! Tests the plans of the workflow engine's searches on MongoDB. Those on PostgreSQL are tested by its counts of scans.
+//! Tests the plans of the workflow engine's searches on MongoDB. The plans on PostgreSQL are tested by the
+//! server's counts of scans.
 
 use bson::{RawDocument, RawDocumentBuf, rawdoc};
 use plimsoll_stores::workflow::Mongo;

@@ -1,4 +1,4 @@
-//! Lists the causes, the way in which each is injected, and the names that are right for it.
+//! Lists the causes, the injection of each cause, and the right names for it.
 
 use std::time::Duration;
 
@@ -55,8 +55,8 @@ impl Cause {
         }
     }
 
-    /// The names that are right. The embedded server does not report tickets, so there a search is right to name nothing. Operations that
-    /// wait for the network occupy connections: more of them raise the rate.
+    /// The right names. The embedded server does not report tickets, so for tickets a search rightly names
+    /// nothing. Operations that wait for the network occupy connections: more connections raise the rate.
     pub(super) const fn right(self) -> &'static [&'static str] {
         match self {
             Self::CpuQuota => &["server CPU", "CPU quota"],
@@ -125,10 +125,11 @@ impl Cause {
     }
 }
 
-/// Loose, so that the stalls of a machine with other programs do not decide.
+/// A loose objective, so that stalls from other programs do not decide.
 const OBJECTIVE: &str = r#"{response: ["p(99)<250ms"], errors: ["count==0"]}"#;
 
-/// A transaction that meets another one fails, at every rate: one in a hundred may, because a failure breaks the bound as a late answer does.
+/// Conflicting transactions fail at every rate. One in a hundred may fail, because a failure breaks the bound
+/// as a late answer does.
 const CONFLICTS_ALLOWED: &str = r#"{response: ["p(99)<250ms"], errors: ["rate<0.3"]}"#;
 
 const INSERT: &str = "title: single inserts
@@ -140,7 +141,8 @@ phases:
     stop: {duration: 4s}
 ";
 
-/// In transactions, because the embedded server lets single updates of a document wait for each other, without a conflict.
+/// The updates are in transactions, because the embedded server lets single updates of a document wait for
+/// each other, without a conflict.
 const UPDATE_ONE: &str = "title: transactions that update one document
 collection: limits.documents
 workers: 1

@@ -13,7 +13,7 @@ const PERIOD_US: u64 = 100_000;
 /// A limit on the processes of a cgroup.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Limit {
-    /// CPU time per time.
+    /// CPU time per elapsed time.
     Cpu {
         /// In cores.
         cores: f64,
@@ -96,7 +96,7 @@ impl Drop for Cgroup {
                 let back = |pid: &str| fs::write(root.join("cgroup.procs"), pid);
                 procs.lines().for_each(|pid| drop(back(pid)));
             }
-            // A drop cannot return an error; an empty cgroup that stays limits nothing.
+            // A drop cannot return an error; a leftover empty cgroup limits nothing.
             let _ = fs::remove_dir(directory);
         }
     }

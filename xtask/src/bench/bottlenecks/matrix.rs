@@ -73,7 +73,7 @@ fn share(wrong: usize, searches: usize) -> String {
     format!("wrong names: {wrong} of {searches} searches, {percent:.1} % (goal: at most {goal:.0} %)")
 }
 
-/// A cause that no rule observes is rightly not found.
+/// Whether a name is right. If no rule observes the cause, naming nothing is right.
 fn is_right(cause: Cause, first: &str) -> bool {
     let right = cause.right();
     right.contains(&first) || right.is_empty() && first == NOTHING

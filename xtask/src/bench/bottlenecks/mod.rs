@@ -1,7 +1,7 @@
 //! Injects one known cause at a time into an embedded server, searches for its load line, and counts which bottleneck the search
 //! names: a confusion matrix of causes and names.
 //!
-//! All searches take hours, so finished ones stay: the same command continues.
+//! All searches take hours, so results are kept: the same command continues.
 
 use std::fs;
 use std::path::{Path, PathBuf};

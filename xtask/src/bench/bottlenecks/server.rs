@@ -17,7 +17,7 @@ const PROGRAM: &str = "bin/secantusd-rs";
 const START_MAX: Duration = Duration::from_secs(60);
 const POLL: Duration = Duration::from_millis(20);
 
-/// The time since this program's first look at the clock.
+/// The time since this program first read the clock.
 pub(super) fn now() -> Duration {
     static START: LazyLock<Instant> = LazyLock::new(start);
     START.elapsed()

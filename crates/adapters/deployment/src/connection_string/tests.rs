@@ -302,7 +302,7 @@ fn valid_strings_are_accepted_by_us_and_by_the_driver() {
     }
 }
 
-/// The way of a string up to the first connection. A DNS name of an SRV address and files of TLS do not exist here.
+/// Resolves a string up to the first connection. No DNS record of an SRV address and no TLS file exists here.
 fn opened(text: &str) -> Result<(), String> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let made = runtime.block_on(crate::Deployment::new(text, crate::COMMAND_TIMEOUT));

@@ -36,8 +36,8 @@ struct Catalogue {
 }
 
 impl Catalogue {
-    /// The entry of one collection; `None` if it does not exist. A collection that an incomplete list lacks may exist, and its
-    /// options are unknown.
+    /// The entry of one collection; `None` if it does not exist. If an incomplete list lacks a collection,
+    /// the collection may exist, with unknown options.
     fn entry(&self, name: &str) -> Option<Entry> {
         let listed = self.entries.iter().find(|entry| entry.name == name).cloned();
         listed.or_else(|| (self.end != End::Complete).then(|| Entry::unknown(name)))
@@ -51,7 +51,7 @@ impl Entry {
     }
 }
 
-/// Collections to inspect, and notes about omitted ones.
+/// Collections to inspect, and notes about omitted collections.
 type Chosen = (Vec<(Namespace, Entry)>, Vec<String>);
 
 /// Selects the collections to inspect in the existing databases.
@@ -124,7 +124,8 @@ impl Choosing {
         Ok(())
     }
 
-    /// Adds one collection. If the server does not list collections, it may exist, and its options are unknown.
+    /// Adds one collection. If the server does not list collections, the collection may exist, with unknown
+    /// options.
     async fn one(&mut self, asker: &mut Inspector<'_>, namespace: &Namespace) -> Result<(), Error> {
         let Ok(catalogue) = self.catalogue(asker, &namespace.db).await? else {
             self.add(namespace.clone(), Entry::default());
@@ -156,7 +157,8 @@ impl Choosing {
     }
 }
 
-/// The entry of one collection; `None` if it does not exist. If the server does not list collections, it may exist.
+/// The entry of one collection; `None` if the collection does not exist. If the server does not list
+/// collections, the entry has unknown options.
 pub(super) async fn find(
     asker: &mut Inspector<'_>,
     namespace: &Namespace,

@@ -14,7 +14,7 @@ use crate::read::{count, document, flag, seconds, text};
 /// The largest number of indexes in a collection; MongoDB allows 64.
 const INDEXES: CursorLimits = CursorLimits { documents: 1000, bytes: 16 << 20 };
 
-/// The cheap part, with the first document.
+/// Inspects the cheap part, and reads the first document.
 pub(super) async fn brief(
     asker: &mut Inspector<'_>,
     namespace: &Namespace,

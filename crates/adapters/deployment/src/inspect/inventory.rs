@@ -138,7 +138,7 @@ impl Fields {
         }
     }
 
-    /// The indexes of a field's enclosing fields and its own, the outermost first.
+    /// The indexes of the fields that enclose a field, the outermost first, then the field's index.
     fn places(&self, index: usize) -> Vec<usize> {
         let around = |index: &usize| self.fields[*index].parent;
         let mut places: Vec<_> = std::iter::successors(Some(index), around).collect();

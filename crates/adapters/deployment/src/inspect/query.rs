@@ -62,20 +62,20 @@ pub(super) struct Found {
 /// The reason why the documents of a cursor end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum End {
-    /// No more exist.
+    /// The cursor returned all documents.
     Complete,
-    /// More exist than wanted.
+    /// More documents exist than wanted.
     Cut,
     /// The server refused to return more.
     Refused {
-        /// The number of documents before.
+        /// The number of documents before the refusal.
         documents: usize,
         refusal: Refusal,
     },
 }
 
 impl End {
-    /// Says of a list or a sample that it is incomplete, if the server refused to return more.
+    /// A note that the list or sample `of` is incomplete, if the server refused to return more.
     pub(super) fn note(&self, of: &str) -> Option<String> {
         let Self::Refused { documents, refusal } = self else { return None };
         let reason = refusal.reason();

@@ -16,7 +16,8 @@ const FIELDS_MAX: usize = 16;
 /// The field with the ObjectIds.
 const ID: &str = "_id";
 
-/// Finds the earliest and the latest date of the ids, and of every field in `dates`, which are from the inventory.
+/// Finds the earliest and the latest date of the ids, and of every field in `dates`, which the inventory
+/// found.
 pub(super) async fn find(
     asker: &mut Inspector<'_>,
     namespace: &Namespace,

@@ -17,8 +17,8 @@ pub(super) enum Walked {
     Cut,
 }
 
-/// Visits every value of a document with its dotted path, the outer ones first. `tags[]` is the path of each element of the
-/// array `tags`.
+/// Visits every value of a document with its dotted path, outer values first. `tags[]` is the path of each
+/// element of the array `tags`.
 pub(super) fn walk<'a>(document: &'a RawDocument, see: &mut impl FnMut(&str, &RawElement<'a>)) -> Walked {
     let mut walk = Walk { path: String::new(), walked: Walked::Whole, see };
     walk.inside(document.iter_elements(), Step::Field, DEPTH_MAX);

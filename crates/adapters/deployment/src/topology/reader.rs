@@ -22,10 +22,11 @@ use crate::uri::CONNECT_TIMEOUT;
 
 /// The pause before the members are asked again.
 pub(super) const LOOK_AGAIN: Duration = Duration::from_millis(100);
-/// How much longer than to the nearest member a round trip may take, when the URI sets no `localThresholdMS`.
+/// The largest excess of a round trip over that to the nearest member, when the URI sets no
+/// `localThresholdMS`.
 const WINDOW: Duration = Duration::from_millis(15);
 
-/// The members of a replica set, and the settings of the URI that select one of them.
+/// The members of a replica set, and the URI's settings that select a member.
 #[derive(Debug)]
 pub(super) struct Members {
     /// Whether the URI names one server for all operations: `directConnection=true`.
@@ -52,7 +53,7 @@ impl Members {
         }
     }
 
-    /// The same settings behind proxies, whose members are unknown.
+    /// The same settings behind proxies; the members are unknown.
     pub(super) fn behind(&self) -> Self {
         Self { is_single: self.is_single, window: self.window, limit: self.limit, known: RwLock::default() }
     }
@@ -84,8 +85,8 @@ impl Deployment {
         self.has_members() && self.member_addresses().len() > 1
     }
 
-    /// The read preference to send to a server with this description. A standalone server gets none. A single member of a replica set
-    /// must be told that it may answer although it is a secondary.
+    /// The read preference to send to a server with this description. A standalone server gets none. A single
+    /// member of a replica set needs permission to answer as a secondary.
     pub fn sent_preference(&self, hello: &Hello, wanted: &ReadPreference) -> ReadPreference {
         match hello.set_name {
             None if !hello.is_mongos => ReadPreference::default(),
@@ -109,8 +110,8 @@ impl Deployment {
         }
     }
 
-    /// Connects to a member that may answer reads with this preference. Waits for one as long as the URI's
-    /// `serverSelectionTimeoutMS` allows, 5 s by default.
+    /// Connects to a member that may answer reads with this preference. Waits for a member as long as the
+    /// URI's `serverSelectionTimeoutMS` allows, 5 s by default.
     ///
     /// # Errors
     /// The reason why no member could be reached.
@@ -131,7 +132,7 @@ impl Deployment {
         })
     }
 
-    /// Connects to a member as [`Self::connect_for`] does, without waiting for one.
+    /// Connects to a member as [`Self::connect_for`] does, without waiting for a member.
     ///
     /// # Errors
     /// The reason why no member could be reached.

@@ -258,7 +258,7 @@ fn torn(command: &Document, documents: Vec<Document>) -> Document {
     doc! {"cursor": {"firstBatch": documents, "id": 7_i64, "ns": format!("d.{name}")}, "ok": 1.0}
 }
 
-/// A server that returns the first batch of each list and each sample, and refuses the next one.
+/// A server that returns the first batch of each list and each sample, and refuses the next batch.
 fn refusing_more(name: &str, command: &Document) -> Option<Document> {
     let samples = |command: &Document| {
         command.get_array("pipeline").is_ok_and(|stages| {

@@ -1,4 +1,4 @@
-//! Tests that both clients reach a server through a SOCKS5 proxy, which alone knows its name.
+//! Tests that both clients reach a server through a SOCKS5 proxy, which alone knows the server's name.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

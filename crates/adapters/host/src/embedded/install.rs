@@ -176,8 +176,8 @@ fn command(cargo: OsString, cache: &Cache, root: &Path, target: &Path) -> Result
     ]);
     command.arg("--root").arg(root).arg("--target-dir").arg(target).current_dir(cache.root());
     command.env_remove("RUSTFLAGS").env_remove("CARGO_ENCODED_RUSTFLAGS");
-    // The crate asks for link-time optimisation in one unit, which leaves a core idle for its last minute. The
-    // storage engine below it is C and is built the same way either way.
+    // The crate requests link-time optimisation in one unit, which leaves a core idle for the last minute of
+    // the build. The setting does not affect the storage engine, which is written in C.
     command.env("CARGO_PROFILE_RELEASE_LTO", "off").env("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "16");
     // Makes cargo write its status line into the pipe too.
     command.env("CARGO_TERM_PROGRESS_WHEN", "always").env("CARGO_TERM_PROGRESS_WIDTH", "200");

@@ -18,7 +18,7 @@ pub(crate) const ID_INDEX: &str = "_id_";
 pub(crate) struct Collection {
     documents: Vec<Box<[u8]>>,
     index: HashMap<Box<[u8]>, usize>,
-    /// The names and keys of the indexes besides that on `_id`.
+    /// The names and keys of the indexes, without the `_id` index.
     pub(crate) indexes: Vec<(String, Box<[u8]>)>,
     /// The positions of documents that the newest index lacks.
     unindexed: HashSet<usize>,
@@ -65,7 +65,7 @@ impl Collection {
         name != self.newest_index() || !self.unindexed.contains(&position)
     }
 
-    /// Whether there is an index of this name.
+    /// Whether an index with this name exists.
     pub(crate) fn has_index(&self, name: &str) -> bool {
         name == ID_INDEX || self.indexes.iter().any(|(known, _)| known == name)
     }

@@ -39,7 +39,8 @@ pub(crate) fn answer(store: &mut Store, request: &Request<'_>, out: &mut Vec<u8>
     }
 }
 
-/// Changes nothing: supports only updates that match no document, such as the one that waits for a majority.
+/// Changes nothing: supports only updates that match no document, such as the update that waits for a
+/// majority.
 fn find(store: &mut Store, request: &Request<'_>, out: &mut Vec<u8>) {
     let body = request.body;
     let Some(filter) = filter(body, "filter") else { return refuse(out, "this filter") };
@@ -73,7 +74,7 @@ fn find(store: &mut Store, request: &Request<'_>, out: &mut Vec<u8>) {
 }
 
 /// Answers with the next batch of a cursor. If documents remain, keeps the cursor under its number or a new
-/// one.
+/// number.
 fn batch(
     store: &mut Store,
     mut cursor: Cursor,
@@ -158,8 +159,8 @@ fn list_collections(store: &Store, request: &Request<'_>, out: &mut Vec<u8>) {
     batch.finish(0, namespace);
 }
 
-/// Lists the only index, that of `_id`.
-/// MongoDB's NotImplemented: better than a wrong answer that the defect log does not contain.
+/// Answers with MongoDB's error NotImplemented: a wrong answer would be a defect that the log does not
+/// contain.
 fn refuse(out: &mut Vec<u8>, what: &str) {
     let message = format!(
         "the faulty server does not support {what}: it finds all documents, by _id, or by a range of ObjectIds"

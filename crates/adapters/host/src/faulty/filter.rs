@@ -25,7 +25,7 @@ pub(crate) enum Filter {
 pub(crate) struct Unsupported;
 
 impl Filter {
-    /// The number of documents of a collection that it selects.
+    /// The number of documents that the filter selects in a collection.
     pub(crate) fn count_in(&self, collection: &Collection) -> usize {
         match self {
             Self::All => collection.len(),

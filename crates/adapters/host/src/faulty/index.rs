@@ -1,5 +1,5 @@
-//! Creates and lists indexes: only their names matter, because each index has all documents in insertion order, besides those that
-//! the server drops from it.
+//! Creates and lists indexes. Only their names matter: each index has all documents in insertion order,
+//! except those that the server dropped from it.
 
 use bson::raw::RawBsonRef;
 use bson::{RawDocument, doc};

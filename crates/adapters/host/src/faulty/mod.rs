@@ -1,10 +1,12 @@
-//! Runs the faulty server: it stores documents in memory and forgets, corrupts or duplicates a stated share
-//! of them, drops some from an index, does a stated share of the transactions in part, and forgets or repeats a stated share of the updates.
+//! Runs the faulty server. It stores documents in memory, and forgets, corrupts or duplicates a stated share
+//! of them, or drops them from an index. It executes a stated share of the transactions only in part, and
+//! forgets or repeats a stated share of the updates.
 //!
 //! It acknowledges every document and keeps an exact log of its defects, so that a test can compare an audit
-//! with the log. It supports `insert` (with duplicate keys), `update` (a replacement, or `$inc` and `$set` by `_id`, or one that matches nothing), `find` (all, by `_id`, or by a range of `_id`s),
-//! `getMore`, `killCursors`, `count`, `drop`, `create`, `listCollections`, `createIndexes`, `listIndexes`, transactions of inserts, and the
-//! commands of every server. It refuses all other commands and options.
+//! with the log. It supports `insert` (with duplicate keys), `update` (a replacement, or `$inc` and `$set` by
+//! `_id`, or an update that matches nothing), `find` (all, by `_id`, or by a range of `_id`s), `getMore`,
+//! `killCursors`, `count`, `drop`, `create`, `listCollections`, `createIndexes`, `listIndexes`, transactions
+//! of inserts, and the commands of every server. It refuses all other commands and options.
 
 use std::net::SocketAddr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -33,8 +35,8 @@ use store::Store;
 
 /// The defects of a faulty server. Documents are numbered from 1 over all connections, in insertion order;
 /// refused duplicates are not counted. One of every n consecutive documents is damaged: the last, or with a
-/// seed a random one. A document has at most one defect: forgetting comes before flipping, flipping before
-/// duplicating, duplicating before dropping from an index. Zero means never.
+/// seed a random document. A document has at most one defect: forgetting comes before flipping, flipping
+/// before duplicating, duplicating before dropping from an index. Zero means never.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Defects {
     /// Acknowledge every n-th document without storing it.
@@ -53,9 +55,11 @@ pub struct Defects {
     pub tear_update_every: Option<u64>,
     /// Apply every n-th update and leave its outcome unknown: the answer says that the wait for its write concern ended early.
     pub doubt_update_every: Option<u64>,
-    /// Drop every n-th document from the newest index of its collection, or from that on `_id` if it has no other.
+    /// Drop every n-th document from the newest index of its collection, or from the `_id` index if no other
+    /// exists.
     pub unindex_every: Option<u64>,
-    /// Answer every n-th find by `_id` of a document whose last update another connection sent with the version before that update.
+    /// Return an old version from every n-th find by `_id`, counting only documents that another connection
+    /// updated last: the version before that update.
     pub stale_read_every: Option<u64>,
     /// The seed of the choice among n consecutive documents; without a seed the last is chosen.
     pub seed: Option<u64>,

@@ -34,7 +34,7 @@ pub(crate) struct Store {
     used_bytes: u64,
     inserted: u64,
     updated: u64,
-    /// The last updated documents before their update, and the connection that sent it.
+    /// The last updated documents as they were before the update, and the connection that sent the update.
     previous: HashMap<Place, Previous>,
     /// Reads of updated documents by other connections.
     foreign_reads: u64,
@@ -143,7 +143,7 @@ impl Store {
         });
     }
 
-    /// The stale answer to a find by key of this connection, if there is to be one.
+    /// The stale answer to this connection's find by key, if this find gets a stale answer.
     pub(crate) fn stale(&mut self, namespace: &str, key: &[u8], connection: u64) -> Option<Box<[u8]>> {
         let Defects { stale_read_every, seed, .. } = self.options.defects;
         let place = (namespace.to_owned(), key.into());
@@ -160,8 +160,9 @@ impl Store {
         })
     }
 
-    /// Acknowledges the update of a stored document, and applies it, or forgets it, repeats it or applies a part of it. Updates keep about the size of a document, so
-    /// they take no more memory.
+    /// Acknowledges the update of a stored document. Applies the update, or introduces a defect: forgets it,
+    /// repeats it, or applies a part of it. An updated document keeps about its size, so updates take no more
+    /// memory.
     pub(crate) fn update(&mut self, namespace: &str, key: &[u8], [once, twice, part]: [Box<[u8]>; 3]) {
         self.updated += 1;
         let defects = self.options.defects;
@@ -214,7 +215,7 @@ impl Store {
         self.open.remove(session);
     }
 
-    /// Stores the documents of a transaction, or the first half of them. Further defects may befall them.
+    /// Stores the documents of a transaction, or the first half of them. Each may get a further defect.
     pub(crate) fn commit(&mut self, session: &[u8]) -> Commit {
         let documents = self.open.remove(session).unwrap_or_default();
         if !self.has_room_for(&documents) {
@@ -226,7 +227,7 @@ impl Store {
         let is_half = documents.len() > 1 && defects.half_every.is_some_and(is_chosen);
         let kept = if is_half { documents.len() / 2 } else { documents.len() };
         for (namespace, document) in &documents[..kept] {
-            // There is room, so that no document is refused.
+            // All documents fit into memory, so none is refused.
             self.insert(namespace, document).unwrap_or_default();
         }
         let Some((namespace, missing)) = documents.get(kept) else { return Commit::Whole };
@@ -235,7 +236,7 @@ impl Store {
         Commit::Half
     }
 
-    /// Whether all documents are new and fit into memory, whatever defects befall them.
+    /// Whether all documents are new and fit into memory, even with defects.
     fn has_room_for(&self, documents: &[Kept]) -> bool {
         let mut needed = self.used_bytes;
         documents.iter().all(|(namespace, document)| {
@@ -351,7 +352,7 @@ fn treatment(options: Options, number: u64) -> Treatment {
     }
 }
 
-/// Whether this document is the one in `every` that gets this kind of defect.
+/// Whether this document, of `every` consecutive documents, gets this kind of defect.
 fn is_chosen(number: u64, every: u64, seed: Option<u64>, kind: u64) -> bool {
     let Some((stretch, position)) = (number - 1).checked_div(every).zip((number - 1).checked_rem(every))
     else {

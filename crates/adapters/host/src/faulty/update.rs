@@ -30,7 +30,7 @@ pub(crate) fn update(store: &mut Store, request: &Request<'_>, out: &mut Vec<u8>
     if in_doubt { modified_in_doubt(out, count) } else { reply::modified(out, count) }
 }
 
-/// The updates were applied, and may not stay.
+/// Answers that the updates were applied, and that their write concern failed.
 fn modified_in_doubt(out: &mut Vec<u8>, count: usize) {
     let count = i32::try_from(count).unwrap_or(i32::MAX);
     let error = rawdoc! {"code": WRITE_CONCERN_FAILED, "errmsg": "waiting for replication timed out"};

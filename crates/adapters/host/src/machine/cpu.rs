@@ -3,11 +3,11 @@
 /// Time of some CPUs, in clock ticks since the machine's start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct CpuTime {
-    /// Without work, or waiting for input or output.
+    /// Time without work, or waiting for input or output.
     pub(super) idle: u64,
-    /// Given to other machines by the hypervisor.
+    /// Time that the hypervisor gave to other machines.
     pub(super) stolen: u64,
-    /// In all.
+    /// The whole time.
     pub(super) total: u64,
 }
 

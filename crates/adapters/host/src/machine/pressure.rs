@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The files of one resource or another, see `Documentation/accounting/psi.rst` of the kernel.
+/// The pressure files of the three resources, see `Documentation/accounting/psi.rst` of the kernel.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Pressure {
     cpu: PathBuf,

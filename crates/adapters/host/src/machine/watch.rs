@@ -27,7 +27,7 @@ pub struct HostWatch {
     last: Option<Counters>,
 }
 
-/// The counters at one moment. Unreadable ones are absent.
+/// The counters at one moment. Unreadable counters are absent.
 #[derive(Clone, Debug, Default)]
 struct Counters {
     at_ns: u64,
@@ -44,7 +44,7 @@ struct Counters {
 }
 
 impl HostWatch {
-    /// Watches these processes of this machine; none without a process. The cgroup is that of the first.
+    /// Watches these processes of this machine, and the cgroup of the first; none without a process.
     pub fn of(pids: &[u32]) -> Option<Self> {
         let cgroup = Cgroup::of(*pids.first()?);
         Some(Self {
@@ -106,7 +106,7 @@ fn includes(set: &CpuSet, cpu: usize) -> bool {
 /// The use between two moments.
 fn between(before: &Counters, after: &Counters) -> HostSample {
     let length_ns = after.at_ns.saturating_sub(before.at_ns);
-    // The share of the time of a counter in units of `unit_ns`.
+    // The growth of a counter with the unit `unit_ns`, as a share of the time.
     let share = |before: Option<u64>, after: Option<u64>, unit_ns: u64| {
         let ns = after?.saturating_sub(before?).saturating_mul(unit_ns);
         Some((ns as f64 / length_ns.max(1) as f64).min(1.0))
@@ -145,7 +145,8 @@ fn thread_use(before: &Counters, after: &Counters, length_ns: u64) -> Option<Thr
     let (earlier, later) = (before.threads.as_ref()?, after.threads.as_ref()?);
     let mut sum = ThreadUse { used: 0.0, busiest: 0.0, waiting: None };
     for (id, now) in later {
-        // A thread without an earlier reading is new, or was not read: its whole time may be longer than this interval.
+        // A thread without an earlier reading is new, or was not read. Its whole time may be longer than this
+        // interval.
         let then = earlier.get(id).copied().unwrap_or(ThreadTime { ran_ns: 0, waited_ns: Some(0) });
         let share = |before: u64, after: u64| {
             after.saturating_sub(before).min(length_ns) as f64 / length_ns.max(1) as f64

@@ -31,7 +31,7 @@ pub struct Probe {
 }
 
 impl Probe {
-    /// Connects and asks for the server's product. Connect anew after a restart of the server.
+    /// Connects and asks for the server's product. Connect again after a restart of the server.
     ///
     /// # Errors
     /// Those of [`Connection::connect`]; or the server does not answer `buildInfo`.

@@ -11,8 +11,8 @@ const AZURE_VCORE: &str = "Azure DocumentDB (Cosmos DB vCore)";
 /// Azure's older service, which charges request units.
 const AZURE_RU: &str = "Azure Cosmos DB (RU)";
 
-/// The name and version of the product. `host` is the host of the connection. None for MongoDB's own server, which has no field of
-/// its own, and for an unknown product.
+/// The name and version of the product. `host` is the host of the connection. None for MongoDB's own server,
+/// which has no product field, and for an unknown product.
 pub(super) fn name(answers: &Answers, host: &str) -> Option<String> {
     let build = answers.build.as_deref();
     let own = build.and_then(of_build);

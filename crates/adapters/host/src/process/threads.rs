@@ -13,9 +13,10 @@ const THREADS_MAX: usize = 4096;
 /// The time of one thread, in nanoseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ThreadTime {
-    /// On a CPU.
+    /// Time on a CPU.
     pub(crate) ran_ns: u64,
-    /// Ready to run, without a CPU. Unknown where the kernel keeps no scheduler statistics.
+    /// Time in which the thread was ready to run and had no CPU. Unknown where the kernel keeps no scheduler
+    /// statistics.
     pub(crate) waited_ns: Option<u64>,
 }
 

@@ -13,8 +13,8 @@ pub(super) enum ForcedEnd {
     Reset,
 }
 
-/// The state of the network. A reader may miss a state that another one replaces at once, so forced ends of
-/// connections are also counted.
+/// The state of the network. A reader may miss a state that the next state replaces at once, so forced ends
+/// of connections are also counted.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Disturbances {
     /// Disturbances in the order in which they began, each with its number.

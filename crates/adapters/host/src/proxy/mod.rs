@@ -1,8 +1,8 @@
 //! Runs the fault proxy: a proxy between clients and a server that disturbs the network on demand.
 //!
 //! One thread serves all connections on its own runtime. Each connection is one task with two pumps, one for
-//! each direction. A pump reads into a shared buffer, applies the rule in force to the chunk, and writes it
-//! from there. Only bytes that cannot be written at once are copied into a queue. So an undisturbed byte
+//! each direction. A pump reads a chunk into a shared buffer, applies the current rule, and writes the chunk
+//! from the buffer. Only bytes that cannot be written at once are copied into a queue. So an undisturbed byte
 //! costs one read and one write of the kernel, and no memory is allocated.
 //!
 //! The decisions are pure and use no socket: `rule` decides how much is read and which bytes pass, `bucket`
@@ -16,8 +16,8 @@
 //! each loss drops bytes in turn, the slowest throttle limits the rate, and delays and jitters add up.
 //!
 //! Queued bytes keep their due time, and nothing overtakes them. The end of the last delay makes them due at
-//! once; a cut or a reset drops them. An order to end all connections reaches all open ones, even if another
-//! order follows at once.
+//! once; a cut or a reset drops them. An order to end all connections reaches all open connections, even if
+//! another order follows at once.
 //!
 //! A client counts the time in the proxy as the server's: a round trip is longer by two wake-ups of the
 //! proxy's thread, and one thread moves as many messages as one core can. So compare a disturbance with a
@@ -190,7 +190,7 @@ fn admit(client: TcpStream, number: u64, shared: &Arc<Shared>, disturbances: &wa
     count(&shared.tally.accepted);
     let Some(place) = ConnectionPermit::take(&shared.tally) else {
         count(&shared.tally.refused);
-        // The connection is closed in any case.
+        // The connection is closed even if this fails.
         let _ = client.set_zero_linger();
         return;
     };

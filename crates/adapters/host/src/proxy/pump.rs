@@ -59,7 +59,7 @@ impl Pump {
         }
     }
 
-    /// Whether delivered bytes would now follow swallowed ones.
+    /// Whether delivered bytes would now follow swallowed bytes.
     pub(super) fn would_deliver_after_a_gap(&self) -> bool {
         self.has_gap && !self.rule.is_swallowing() && !self.rule.is_stalled()
     }

@@ -14,7 +14,8 @@ const IDLE_BYTES_MAX: usize = 256 * 1024;
 /// A due time before every clock reading.
 pub(super) const AT_ONCE: Instant = Instant::from_ns(0);
 
-/// Bytes that wait to be delivered, in order: nothing overtakes an earlier chunk, whatever its due time.
+/// Bytes that wait to be delivered, in order: nothing overtakes an earlier chunk, even a chunk that is due
+/// later.
 #[derive(Debug, Default)]
 pub(super) struct Queue {
     bytes: VecDeque<u8>,

@@ -91,8 +91,8 @@ impl Rule {
         !self.delays.is_empty()
     }
 
-    /// Decides whether to read while `queue` waits to be delivered. Only delayed bytes queue up. All others
-    /// are read after earlier ones were delivered, so that a slow receiver slows its sender down.
+    /// Decides whether to read while `queue` waits to be delivered. Only delayed bytes queue up. All other
+    /// bytes are read after earlier bytes were delivered, so that a slow receiver slows its sender down.
     pub(super) fn intake(&self, queue: &Queue, now: Instant) -> Intake {
         let room = match self {
             _ if self.stalled => 0,

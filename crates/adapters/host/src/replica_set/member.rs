@@ -14,7 +14,7 @@ use crate::serve::Request;
 /// The limit of sessions whose last retryable write a member records. At the limit all are forgotten.
 const SESSIONS_MAX: usize = 100_000;
 
-/// One entry of the log. The same index and term mean the same entry, and the same entries before it.
+/// One entry of the log. Entries with the same index and term are equal, and so are all entries before them.
 #[derive(Clone, Debug)]
 pub(crate) struct Entry {
     term: u64,
@@ -139,7 +139,7 @@ impl Member {
 
     /// Stores a document without an entry in the log.
     pub fn plant(&mut self, namespace: &str, document: &[u8]) {
-        // A document that is there already stays.
+        // An existing document stays.
         self.store.insert(namespace, document).unwrap_or_default();
     }
 

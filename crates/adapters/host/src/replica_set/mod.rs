@@ -59,9 +59,9 @@ impl Default for Options {
 pub struct NotElected {
     /// The candidate.
     pub member: usize,
-    /// The members that may vote for it.
+    /// The members that may vote for the candidate.
     pub votes: usize,
-    /// The votes that it needs.
+    /// The votes that the candidate needs.
     pub majority: usize,
 }
 
@@ -190,7 +190,8 @@ impl ReplicaSet {
         self.shared.change(|state| state.is_held = is_held);
     }
 
-    /// A member silently loses a document of a collection, `database.collection`: the one at `position` in its order. Returns its `_id`.
+    /// A member silently loses the document at `position` in its order of a collection,
+    /// `database.collection`. Returns the document's `_id`.
     pub fn lose(&self, member: usize, namespace: &str, position: usize) -> Option<Bson> {
         self.shared.change(|state| state.members[member].lose(namespace, position))
     }

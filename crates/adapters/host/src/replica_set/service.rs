@@ -65,7 +65,7 @@ impl MemberService {
         reply::ok(out);
     }
 
-    /// Executes a write once, however often it is sent, and waits for its write concern.
+    /// Executes a write once, even if it arrives several times, and waits for its write concern.
     fn write(&self, request: &Request<'_>, out: &mut Vec<u8>) {
         let mut state = self.shared.state();
         let Some(term) = state.members[self.index].leads else {
@@ -104,7 +104,7 @@ impl MemberService {
         commands::answer(&mut state.members[self.index].store, request, out);
     }
 
-    /// Waits until as many members as the write concern says have everything that this member has.
+    /// Waits until enough members for the write concern have all entries of this member.
     fn confirm<'a>(
         &self,
         state: MutexGuard<'a, State>,
@@ -150,7 +150,7 @@ fn in_doubt(request: &Request<'_>, answer: &[u8], (code, name): Code) -> Documen
     answer
 }
 
-/// Marks an error as worth a retry, if the write has a number.
+/// Marks an error as retryable, if the write has a number.
 fn label(request: &Request<'_>, answer: &mut Document) {
     if retryable(request).is_some() {
         answer.insert("errorLabels", ["RetryableWriteError"]);

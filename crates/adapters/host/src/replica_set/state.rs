@@ -1,4 +1,4 @@
-//! Decides what a replica set does: replication, elections, rollbacks. Pure: it waits for nothing and sends nothing.
+//! Decides replication, elections and rollbacks of a replica set. Pure: never waits and sends nothing.
 
 use std::sync::Arc;
 
@@ -66,7 +66,8 @@ impl State {
         Ok(())
     }
 
-    /// The member that wins an election now: one with the latest log; of equal ones, the seed chooses one.
+    /// The member that wins an election now: a member with the latest log. The seed chooses among equal
+    /// members.
     pub fn winner(&self) -> Option<usize> {
         let connected = || (0..self.members.len()).filter(|index| self.members[*index].is_connected());
         let latest = connected().map(|index| self.members[index].last()).max()?;
@@ -75,8 +76,8 @@ impl State {
         equal.get((drawn % equal.len() as u64) as usize).copied()
     }
 
-    /// Copies the log of a primary to the connected members: all but its last entries, as the lag says, or those up to the index
-    /// `wanted` if that is more.
+    /// Copies the log of a primary to the connected members: all entries except the last `lag`, or the
+    /// entries up to the index `wanted` if those are more.
     pub fn replicate(&mut self, primary: usize, wanted: usize) {
         if self.is_held || !self.members[primary].is_connected() || self.members[primary].leads.is_none() {
             return;
@@ -110,7 +111,8 @@ impl State {
         member.len() - shared[self.majority() - 1]
     }
 
-    /// Time passes between two greetings: at the second, the others have what the primary had at the first.
+    /// Time passes between two greetings: at the second greeting, the others have all entries that the
+    /// primary had at the first.
     pub fn greet(&mut self, index: usize) {
         let len = self.members[index].len();
         let greeted = std::mem::replace(&mut self.members[index].greeted, len);

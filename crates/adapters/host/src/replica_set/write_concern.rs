@@ -8,7 +8,7 @@ use bson::raw::RawBsonRef;
 /// The longest wait of one command. A write concern without a time limit then fails with a timeout.
 pub(crate) const WAIT_MAX: Duration = Duration::from_secs(60);
 
-/// The number of members that must have a write, and the time limit for that.
+/// The number of members that must have a write, and the time limit of the wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct WriteConcern {
     pub members: usize,

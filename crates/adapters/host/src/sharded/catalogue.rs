@@ -1,4 +1,4 @@
-//! Knows which shard owns a document: shard keys, and the chunks of each sharded collection.
+//! Finds the shard that owns a document, by the shard key and the chunks of its collection.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -18,7 +18,8 @@ pub(super) struct Sharded {
     /// The fields of the shard key.
     fields: Vec<String>,
     is_hashed: bool,
-    /// The chunks in order; the first begins below all values. A hashed key has none: its hash selects the shard.
+    /// The chunks in order; the first begins below all values. A hashed key has no chunks: the hash selects
+    /// the shard.
     chunks: Vec<Chunk>,
     /// The keys of single documents that moved, with their shards.
     moved: Vec<(Vec<Bson>, usize)>,
@@ -32,7 +33,8 @@ struct Chunk {
 }
 
 impl Sharded {
-    /// A collection with a key such as `{_id: 1}` or `{_id: "hashed"}`; with a ranged key, all is on the first shard.
+    /// A collection with a key such as `{_id: 1}` or `{_id: "hashed"}`. With a ranged key, all documents are
+    /// on the first shard.
     pub fn new(key: &Document) -> Self {
         let is_hashed = key.values().any(|value| value.as_str() == Some("hashed"));
         Self {
@@ -57,7 +59,7 @@ impl Sharded {
         self.fields.iter().map(value).collect()
     }
 
-    /// Assigns the documents with the key of this one to a shard.
+    /// Assigns all documents with the key of `document` to a shard.
     pub fn move_document(&mut self, document: &RawDocument, shard: usize) {
         let key = self.key_in(document);
         self.moved.retain(|(moved, _)| *moved != key);
@@ -85,7 +87,8 @@ impl Sharded {
         self.chunks.partition_point(|chunk| !begins_above(chunk)) - 1
     }
 
-    /// The shards that may hold documents of a filter: one if it gives the whole key, those of a range of a single field, else all.
+    /// The shards that may hold documents of a filter: one shard for a whole key, the shards of a range over
+    /// a single field, else all.
     pub fn targets(&self, filter: &RawDocument, shards: usize) -> Vec<usize> {
         let given: Option<Vec<Bson>> = self.fields.iter().map(|field| equality(filter, field)).collect();
         if let Some(key) = given {

@@ -1,8 +1,9 @@
 //! Runs a simulated sharded cluster: routers on ports of this process in front of shards that are simulated replica sets.
 //!
-//! Routers share one catalogue, as mongos share the config servers. An operation that gives the shard key reaches one shard, any
-//! other all shards that may hold its documents. Each shard counts its commands by name, so that a test sees where operations go.
-//! Chunks move only while their collection is empty, there is no balancer, and hashes are not MongoDB's. A test moves single documents.
+//! Routers share one catalogue, as mongos share the config servers. An operation with the shard key reaches
+//! one shard. Any other operation reaches all shards that may hold its documents. Each shard counts its
+//! commands by name, so that a test sees where operations go. Chunks move only while their collection is
+//! empty, there is no balancer, and hashes are not MongoDB's. A test moves single documents.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -61,7 +62,7 @@ pub struct Cluster {
     sets: Vec<ReplicaSet>,
     shards: Arc<Vec<Shard>>,
     catalogue: Arc<Mutex<Catalogue>>,
-    // Dropped after the sets, so that no command waits for an election any more.
+    // Dropped after the sets: by then no command waits for an election.
     routers: Vec<Listener<Router>>,
 }
 
@@ -125,7 +126,8 @@ impl Cluster {
         Bson::try_from(id).ok()
     }
 
-    /// Moves a shard's document to another shard, as the migration of its chunk does that deletes it at once; returns its `_id`.
+    /// Moves a shard's document to another shard, like a migration that deletes the old copy at once; returns
+    /// its `_id`.
     pub fn migrate(&self, namespace: &str, position: usize, from: usize, to: usize) -> Option<Bson> {
         let document = self.sets[from].copy(namespace, position)?;
         self.sets[to].plant(namespace, &document);

@@ -29,7 +29,7 @@ pub(super) struct Router {
     pub commands: AtomicU64,
     /// Whether finds return documents that another shard owns.
     shows_orphans: bool,
-    /// Whether it lists addresses of shards that clients cannot reach.
+    /// Whether the router lists addresses of shards that clients cannot reach.
     is_private: bool,
 }
 
@@ -66,7 +66,7 @@ impl Router {
         self.cursors.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The answer to a command; none for those that every server answers alike.
+    /// The answer to a command; none for commands that every server answers alike.
     fn respond(&self, request: &Request<'_>) -> Option<Document> {
         Some(match request.name {
             "hello" | "isMaster" | "ismaster" => greeting(),
@@ -247,7 +247,7 @@ impl Router {
         doc! {"cursor": {"nextBatch": documents, "id": left, "ns": namespace}, "ok": 1.0}
     }
 
-    /// Keeps open cursors under a new number; 0 if there are none.
+    /// Keeps open cursors under a new number; 0 without open cursors.
     fn keep(&self, shards: Vec<(usize, i64)>) -> i64 {
         if shards.is_empty() {
             return 0;

@@ -22,7 +22,8 @@ pub(super) struct Shard {
 }
 
 impl Shard {
-    /// Sends a command and returns the answer. A write with a number is sent once more after an election, as mongos does.
+    /// Sends a command and returns the answer. Retries a numbered write once after an election, as mongos
+    /// does.
     pub fn ask(&self, command: &Document) -> Document {
         let answer = self.ask_once(command);
         let is_retryable = answer.get_array("errorLabels").is_ok();

@@ -87,7 +87,7 @@ fn kill_9_of_the_owner_ends_the_server_and_the_next_start_sweeps_its_storage() {
     let mut first = Owner::start(temporary.path());
     first.kill();
     eventually("the server dies with its owner", || !process::is_alive(first.server_pid));
-    // Threads of a dying process keep its files, and so the lock, a little longer than its first thread.
+    // Threads of a dying process keep its files, including the lock, a little longer than its first thread.
     let lock = first.storage.join("lock");
     eventually("the server releases its lock", || File::open(&lock).unwrap().try_lock().is_ok());
     assert!(first.storage.exists(), "the killed owner could not remove its storage");
@@ -162,7 +162,7 @@ fn number(value: &Bson) -> Option<i64> {
     value.as_i64().or_else(|| value.as_i32().map(i64::from))
 }
 
-/// Adds to one document in transactions of a session; returns the number of transactions that met another one.
+/// Adds to one document in transactions of a session; returns the number of transactions that met a conflict.
 async fn add_in_transactions(server: &ConnectOptions, session: u8) -> u64 {
     let mut connection = Connection::connect(server).await.unwrap();
     let session = bson::Binary::from(bson::Uuid::from_bytes([session; 16]));

@@ -17,7 +17,7 @@ pub(crate) struct ReadOptions {
 }
 
 impl ReadOptions {
-    /// Whether to keep the body of an answer with this status: an error's body says what is wrong.
+    /// Whether to keep the body of an answer with this status: the body of an error names the fault.
     pub(crate) const fn keeps_body_of(self, status: u16) -> bool {
         self.keep_body || status >= ERRORS_FIRST
     }

@@ -83,8 +83,8 @@ pub(crate) fn plain(element: &Element<'_>, out: &mut Vec<u8>, stamps: &mut Stamp
     }
 }
 
-/// Appends a value as percent-encoded text for a path or a query; null becomes empty. A colon is allowed in both (RFC 3986,
-/// 3.3), so that a timestamp keeps its width.
+/// Appends a value as percent-encoded text for a path or a query; null becomes empty. A colon stays
+/// unencoded, which paths and queries allow (RFC 3986, 3.3), so that a timestamp keeps its width.
 pub(crate) fn percent(element: &Element<'_>, scratch: &mut Vec<u8>, out: &mut Vec<u8>, stamps: &mut Stamps) {
     if element.kind == kind::NULL {
         return;
@@ -117,7 +117,8 @@ fn whole(number: i64, out: &mut Vec<u8>) {
     out.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
 }
 
-/// Appends a double. Compiling a template refuses infinite numbers, and generators make none from finite ones.
+/// Appends a double. Compiling a template refuses infinite numbers, and generators make only finite numbers
+/// from finite numbers.
 fn double(number: f64, out: &mut Vec<u8>) {
     if number.is_finite() {
         out.extend_from_slice(zmij::Buffer::new().format_finite(number).as_bytes());

@@ -58,7 +58,7 @@ pub struct Request {
     pub path: String,
     /// The values of the placeholders.
     pub with: Option<Template>,
-    /// Headers of this request in addition to the common ones; values may hold placeholders.
+    /// Headers of this request in addition to the common headers; values may hold placeholders.
     pub headers: BTreeMap<String, String>,
     /// The body.
     pub body: Option<Body>,
@@ -135,7 +135,7 @@ struct Typed {
     /// A document whose fields fill the placeholders of path and headers; its values may be generators.
     #[serde(skip_serializing_if = "Option::is_none")]
     with: Option<Template>,
-    /// Headers of this request in addition to the common ones; values may hold placeholders.
+    /// Headers of this request in addition to the common headers; values may hold placeholders.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     headers: BTreeMap<String, String>,
     /// The body: a document whose values may be generators, `{batch: {documents: 100, document: {…}}}`,

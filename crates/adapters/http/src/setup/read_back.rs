@@ -21,10 +21,10 @@ pub(super) fn check(requests: &[(String, Request)]) -> Result<(), Error> {
     }
 }
 
-/// The template of the placeholders: that of the request's own placeholders, or else of its document.
+/// The template that fills the placeholders: the request's `with`, or else its document.
 ///
 /// # Errors
-/// The reason why documents of the request cannot be read back like that, and the remedy.
+/// The reason why this `read_back` cannot read documents of the request, and the remedy.
 pub(super) fn keys<'a>(request: &'a Request, read_back: &Request) -> Result<&'a Template, &'static str> {
     if !matches!(read_back.method, Method::Get | Method::Head) {
         return Err("it must not change anything: write get or head");

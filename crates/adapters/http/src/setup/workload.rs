@@ -10,13 +10,14 @@ pub trait Workload: fmt::Debug + Send + Sync {
     /// Appends the JSON body of request `number`.
     fn body(&self, number: u64, out: &mut Vec<u8>);
 
-    /// The way to read back what its requests stored, if there is one.
+    /// Reads back the data that the requests stored, if the workload supports that.
     fn read_back(&self) -> Option<&dyn ReadBack> {
         None
     }
 }
 
-/// Reads the parts back that requests stored, such as the readings of a batch. Each part has a GET that returns it.
+/// Reads back the parts that requests stored, such as the readings of a batch. Each part has a GET that
+/// returns it.
 pub trait ReadBack: fmt::Debug + Send + Sync {
     /// The number of parts of request `number`, at most [`PARTS_MAX`].
     fn parts(&self, number: u64) -> u64;
@@ -41,7 +42,7 @@ pub struct Part {
 }
 
 impl Part {
-    /// The number of its GET. Numbers of requests are far below the bound of this product.
+    /// The number of its GET. Request numbers are so small that this product never overflows.
     pub(crate) const fn document(self) -> u64 {
         self.number * PARTS_MAX + self.index
     }

@@ -21,7 +21,7 @@ thread_local! {
 }
 
 fn count_one() {
-    // A thread that is ending has no counter any more, and runs no test.
+    // A thread that is ending has lost its counter, and runs no test.
     let _ = ALLOCATIONS.try_with(|count| count.set(count.get() + 1));
 }
 

@@ -129,8 +129,8 @@ fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     [&head[..], &stream.to_be_bytes(), payload].concat()
 }
 
-/// A server that answers everything, except on its first connection: it ends that with `code` at the first request, and reports
-/// no processed stream.
+/// A server that answers everything, except on its first connection. It ends the first connection with `code`
+/// at the first request, and reports no processed stream.
 fn refusing(code: u32) -> Raw {
     const HEADERS: u8 = 1;
     const SETTINGS: u8 = 4;

@@ -1,4 +1,4 @@
-//! Tests that documents are read back by their keys, and that a service that forgets or alters some is found out.
+//! Tests that documents are read back by their keys, and that forgotten and altered documents are found.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};

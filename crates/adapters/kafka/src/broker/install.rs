@@ -90,12 +90,12 @@ pub enum InstallError {
         /// The last lines of the log.
         tail: String,
     },
-    /// The fetched files are not the expected ones.
+    /// The fetched files differ from the expected files.
     #[error("Maven fetched unexpected files for {what} ({how}): try again, or configure another mirror")]
     Altered {
         /// The files.
         what: String,
-        /// The file that differs, and the difference.
+        /// The file that differs, with the difference.
         how: String,
     },
 }

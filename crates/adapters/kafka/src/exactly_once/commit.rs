@@ -48,7 +48,7 @@ impl Commit {
         Self { thread, transaction, at: State::None, has_failed: false }
     }
 
-    /// Whether there is no transaction.
+    /// Whether no transaction is being committed.
     pub(super) fn is_none(&self) -> bool {
         self.at == State::None
     }

@@ -1,9 +1,9 @@
 //! Writes a topic exactly once: records, dead letters and the source's offsets become visible together.
 //!
 //! A commit takes 10 to 20 ms, so batches are collected, and two producers take turns: the next transaction
-//! is written while one is committed. A transaction is aborted as a whole, with the next one, and their
-//! batches are written again. Writers with the same names abort transactions that a crash left open. Readers
-//! must read only committed records.
+//! is written while one is committed. A failed transaction is aborted as a whole, together with the next
+//! transaction, and the batches of both are written again. Writers with the same names abort transactions
+//! that a crash left open. Readers must read only committed records.
 
 use std::sync::Arc;
 use std::time::Duration;

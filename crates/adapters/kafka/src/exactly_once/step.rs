@@ -26,7 +26,7 @@ pub(super) enum Step {
     Again,
     /// The transaction must be aborted.
     Abort(String),
-    /// The producer is unusable: another one of its name replaced it, or it lost its permissions.
+    /// The producer is unusable: a producer with the same name replaced it, or it lost its permissions.
     Over(String),
 }
 

@@ -41,7 +41,7 @@ enum State {
     None,
     /// The transaction collects batches since this moment.
     Open(Instant),
-    /// The transaction is being aborted. If the previous transaction failed too, that one is aborted first.
+    /// The transaction is being aborted. If the previous transaction failed too, it is aborted first.
     Aborting(String),
 }
 
@@ -151,8 +151,8 @@ impl Writer {
         self.waiting.drain(..).for_each(|batch| self.written.buffer.add(batch));
     }
 
-    /// Drops the batches of an ended assignment: another member, or this one again, reads them, so they must
-    /// not be written.
+    /// Drops the batches of an ended assignment. The next owner of the partition reads them again, so they
+    /// must not be written.
     fn drop_stale(&mut self) {
         let (held, stale): (VecDeque<_>, VecDeque<_>) =
             self.waiting.drain(..).partition(|batch| self.membership.holds(batch));
@@ -202,7 +202,8 @@ impl Writer {
         }
     }
 
-    /// Returns all batches in order, waiting ones included: an offset after a gap must never be committed.
+    /// Returns all batches in order, including waiting batches: an offset after a gap must never be
+    /// committed.
     fn fail_all(&mut self, class: FailureClass, reason: &str) {
         let (before, now) = (self.commit.clear(), mem::take(&mut self.written.buffer));
         let batches = before.into_batches().chain(now.into_batches());

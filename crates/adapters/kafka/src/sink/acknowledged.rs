@@ -23,7 +23,7 @@ struct Partitions {
 pub struct Taken {
     /// Their ranges, by partition and offset.
     pub ranges: Vec<Produced>,
-    /// The number of records whose offset the broker did not tell. They are in no range.
+    /// The number of records whose offset the broker did not report. They are in no range.
     pub without_offset: u64,
 }
 
@@ -47,8 +47,8 @@ impl Acknowledged {
 }
 
 impl Partitions {
-    /// The offset, or `None` for a record of a batch without a valid base. The client counts on from such a base, so a later record
-    /// of the batch may have an offset that looks valid.
+    /// The offset, or `None` for a record of a batch without a valid base. The client derives later offsets
+    /// from such a base, so a later record of the batch may have an offset that looks valid.
     fn valid(&mut self, partition: u32, offset: i64) -> Option<u64> {
         let is_invalid = offset < 0 || self.invalid.get(&partition) == Some(&offset);
         if is_invalid {

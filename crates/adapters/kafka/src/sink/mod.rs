@@ -105,8 +105,8 @@ pub(crate) fn target(
     Ok(Target { topic: topic.to_owned(), placing, bytes_max, partitions })
 }
 
-/// Creates a producer for topics with this largest record. A set of records is no larger than the smallest
-/// limit: a broker refuses a larger set as a whole.
+/// Creates a producer for topics with this largest record. No set of records exceeds the smallest limit: a
+/// broker refuses a larger set as a whole.
 pub(crate) fn producer(
     cluster: &Cluster,
     bytes_max: &[usize],

@@ -1,10 +1,10 @@
 //! Limits the records of each partition in the client library to one request; the next request follows its
 //! acknowledgement.
 //!
-//! An idempotent producer of the library has one request per partition in flight, whatever the protocol
-//! allows. When records of that partition have waited for `linger.ms`, the library's thread polls its sockets
-//! without a pause until the answer arrives. That keeps a core busy and delays a broker on a small machine.
-//! So the records wait in the pipeline instead.
+//! An idempotent producer of the library has one request per partition in flight, although the protocol
+//! allows more. When records of that partition have waited for `linger.ms`, the library's thread polls its
+//! sockets without a pause until the answer arrives. That keeps a core busy and delays a broker on a small
+//! machine. So the records wait in the pipeline instead.
 
 use std::collections::BTreeMap;
 

@@ -116,7 +116,7 @@ impl Pending {
         self.next as usize == self.batch.events().len() && self.alone.is_empty() && self.reported == self.sent
     }
 
-    /// Continues with the suspects, unless a more severe error occurred; returns whether there are any.
+    /// Continues with the suspects, unless a more severe error occurred; returns whether suspects exist.
     pub(super) fn begin_suspects(&mut self) -> bool {
         let suspects = !self.failed.is_empty()
             && self.failed.iter().all(|(_, code)| error_class::of(*code) == Class::Suspect);

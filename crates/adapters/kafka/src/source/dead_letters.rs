@@ -53,7 +53,7 @@ struct Reading {
 /// A partition that is being read.
 struct Open {
     lane: Arc<Assignment>,
-    /// The end at the start of the replay: another replay reads later records.
+    /// The end of the partition when the replay began; another replay reads later records.
     end: u64,
 }
 

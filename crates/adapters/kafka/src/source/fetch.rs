@@ -20,7 +20,7 @@ use super::offset_check;
 /// The batches of one poll.
 pub(super) struct Fetch {
     topic: Arc<str>,
-    /// One for each partition with a message in this poll.
+    /// One batch for each partition with a message in this poll.
     open: Vec<Open>,
     events: usize,
     bytes: usize,
@@ -184,7 +184,7 @@ pub(super) fn origin(timestamp: Timestamp) -> (u64, Clock) {
 /// A header: its name, and its value if it has one.
 pub(super) type Header<'a> = (&'a str, Option<&'a [u8]>);
 
-/// Reads the headers of a record. None if a name is not UTF-8: the library's wrapper panics at such a name,
+/// Reads the headers of a record; none if a name is not UTF-8. The library's wrapper panics at such a name,
 /// and a record must not end the pipeline.
 pub(super) fn headers(headers: &BorrowedHeaders) -> Option<Vec<Header<'_>>> {
     catch_unwind(AssertUnwindSafe(|| headers.iter().map(|header| (header.key, header.value)).collect())).ok()

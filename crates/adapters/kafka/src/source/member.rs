@@ -35,7 +35,7 @@ pub(super) type Answered = (KafkaResult<()>, BTreeMap<Partition, u64>);
 pub(super) struct Member {
     watch: Watch,
     changes: Mutex<VecDeque<Change>>,
-    /// Whether there are changes: cheap enough to read for every message.
+    /// Whether changes wait; cheap enough to read for every message.
     is_changing: AtomicBool,
     commits: Mutex<VecDeque<Answered>>,
     closing: AtomicBool,

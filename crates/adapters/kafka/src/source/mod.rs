@@ -98,7 +98,8 @@ pub(crate) fn tuned(cluster: &Cluster) -> rdkafka::ClientConfig {
         ("check.crcs", "true"),
         ("fetch.queue.backoff.ms", "5"),
         ("queued.max.messages.kbytes", "32768"),
-        // After kill -9 nobody reads the partitions of the killed member until its session ends. The library's default is 45 s.
+        // After kill -9 no member reads the partitions of the killed member until its session ends. The
+        // library's default is 45 s.
         ("session.timeout.ms", SESSION_MS),
     ])
 }

@@ -43,8 +43,8 @@ pub(super) fn classify(error: &KafkaError, topic: &str, group: &str) -> Result<(
     Err(SourceError::Failed(words))
 }
 
-/// Whether a record cannot be decoded. The library either requests it again for ever, or skips it, as it does
-/// after a wrong checksum.
+/// Whether a record cannot be decoded. The library either requests such a record for ever, or skips it, as it
+/// does after a wrong checksum.
 const fn is_unreadable(code: RDKafkaErrorCode) -> bool {
     use RDKafkaErrorCode as Code;
     matches!(code, Code::BadMessage | Code::BadCompression | Code::NotImplemented | Code::InvalidMessage)

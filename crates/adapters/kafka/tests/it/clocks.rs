@@ -1,4 +1,4 @@
-//! The time of a record is named by its clock: the producer's, or the broker's where the topic says so.
+//! Tests that a record's time names its clock: the producer's, or the broker's if the topic is set to it.
 
 use std::sync::Arc;
 
@@ -12,8 +12,8 @@ use rdkafka::producer::{BaseRecord, Producer};
 
 use crate::support::{LONG, admin, broker, from, parts, producer, put, settings, to, topic, until};
 
-/// Ten records with a time half an hour ahead, copied from a topic with this timestamp type: events by producer's clock, by the broker's
-/// clock, and ahead of this machine's clock.
+/// Copies ten records with a time half an hour ahead from a topic with this timestamp type. Returns the
+/// events by the producer's clock, by the broker's clock, and ahead of this machine's clock.
 fn copied(name: &str, timestamp_type: &str) -> [u64; 3] {
     let brokers = broker().bootstrap();
     let source = Topic::new(format!("{name}-in"), 1).with("message.timestamp.type", timestamp_type);

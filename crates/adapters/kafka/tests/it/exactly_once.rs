@@ -1,4 +1,4 @@
-//! Tests transactions: records and offsets become visible together, and a replaced writer writes no more.
+//! Tests transactions: records and offsets become visible together, and a replaced writer stops writing.
 
 use std::collections::BTreeMap;
 

@@ -16,7 +16,7 @@ const EACH: u64 = 3000;
 /// The time between two changes of members.
 const STAY: Duration = Duration::from_secs(4);
 
-/// Starts a member, then a second one, then stops the first, while records arrive.
+/// Starts a member, then a second member, then stops the first, while records arrive.
 fn change_members(
     brokers: &str,
     name: &str,

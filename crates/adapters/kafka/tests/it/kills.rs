@@ -65,7 +65,7 @@ fn kill_some(guarantee: &str, name: &str) -> (Vec<String>, Vec<String>) {
     println!("seed {random}");
     let written = || ends(&brokers, &target).iter().map(|extent| extent.end).sum::<u64>();
     for _ in 0..KILLS {
-        // Knuth's MMIX generator; its upper bits are the good ones.
+        // Knuth's MMIX generator, whose upper bits are the most random.
         random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         // At most the number of existing records: a process may have written all of them before the kill.
         let some = (written() + 1 + (random >> 33) % 5000).min(u64::from(PARTITIONS) * EACH);

@@ -149,7 +149,7 @@ impl PositionStore for Kept {
     }
 }
 
-/// The broker forgets the group's offsets on a deleted topic; a store does not.
+/// The broker forgets the group's offsets on a deleted topic; a position store keeps them.
 #[test]
 fn a_recreated_topic_is_not_continued() {
     let brokers = broker().bootstrap();

@@ -13,7 +13,7 @@ use crate::document::DATABASE;
 
 /// The environment variable that names a server to use instead of the embedded one.
 const VARIABLE: &str = "PLIMSOLL_BENCH_URI";
-/// More than all documents of a long run, so that the server never evicts.
+/// Exceeds all documents of a long run, so that the server never evicts.
 const CACHE_BYTES: u64 = 1 << 30;
 
 /// The server and the machine of a measurement.

@@ -17,7 +17,7 @@ use super::{BATCH_TIMEOUT, Reader, spec};
 
 /// The most indexes of a collection, as in MongoDB.
 const INDEXES_MAX: usize = 64;
-/// A scan tells how long it takes after this time.
+/// The time after which the duration of a scan is estimated.
 const PROBE: Duration = Duration::from_secs(1);
 /// The most errors of the server's validation that are kept.
 const ERRORS_MAX: usize = 10;
@@ -32,9 +32,9 @@ const ANSWER_MAX: Duration = Duration::from_secs(1);
 /// The scans through an index, over all servers.
 struct Scans {
     seen: IndexScan,
-    /// The number of servers that have the index and returned it to its end.
+    /// The number of servers that have the index and returned it completely.
     servers: usize,
-    /// Whether a server did not return it to its end: then it is scanned on no other.
+    /// Whether a server did not return the whole index: then no other server scans it.
     is_left_out: bool,
 }
 
@@ -66,7 +66,7 @@ pub(super) async fn check(servers: &[ConnectOptions], audit: &mut Audit<'_>, rea
         indexes.skipped.extend(looked.err().map(|early| budget.ended_early(&place, &early)));
     }
     for (name, scan) in scans {
-        // An index of some servers alone has only their documents.
+        // An index that only some servers have lacks the documents of the others.
         if scan.servers == servers.len() {
             audit.compare_index(&scan.seen);
             indexes.checked.push(name);
@@ -149,12 +149,13 @@ impl Budget {
         self.limit.saturating_sub(self.spent())
     }
 
-    /// The rest, in milliseconds; at least one, because a server takes zero for no limit.
+    /// The remaining time in milliseconds, at least one, because zero means no limit to a server.
     fn left_ms(&self) -> u32 {
         u32::try_from(self.left().as_millis()).unwrap_or(u32::MAX).clamp(1, i32::MAX.unsigned_abs())
     }
 
-    /// Runs a part of the check in the rest of the time. Servers count it as `maxTimeMS`; one that does not is left a second later.
+    /// Runs a part of the check in the remaining time. Servers get that time as `maxTimeMS`. A server that
+    /// ignores it is abandoned a second later.
     async fn run<T>(&self, part: impl Future<Output = Result<T, Error>>) -> Result<T, Early> {
         if self.left().is_zero() {
             return Err(Early::Late);
@@ -166,7 +167,7 @@ impl Budget {
         }
     }
 
-    /// A sentence on a part that ended early, which begins with its subject: `The index a_1 was`.
+    /// A sentence about a part that ended early. It begins with `subject`, such as `The index a_1 was`.
     fn ended_early(&self, subject: &str, early: &Early) -> String {
         match early {
             Early::Late => {
@@ -180,7 +181,7 @@ impl Budget {
         Span::from_ns(u64::try_from(self.limit.as_nanos()).unwrap_or(u64::MAX))
     }
 
-    /// The time of a whole scan of `all` documents, if its rest exceeds the rest of the time.
+    /// The time of a whole scan of `all` documents, if the rest of the scan exceeds the remaining time.
     fn exceeded(&self, first: Read, now: Read, all: u64) -> Option<Needed> {
         exceeds(first, now, all, self.left())
     }
@@ -215,8 +216,8 @@ struct Read {
     documents: u64,
 }
 
-/// The estimated time of a whole scan, if its rest exceeds `left`. The first batch tells nothing about the rest: a server may prepare the
-/// whole scan before it answers.
+/// The estimated time of a whole scan, if the rest of the scan exceeds `left`. The estimate ignores the first
+/// batch: a server may prepare the whole scan before its first answer.
 fn exceeds(first: Read, now: Read, all: u64, left: Duration) -> Option<Needed> {
     let (took, documents) = (now.took - first.took, now.documents - first.documents);
     let rest = all.saturating_sub(now.documents);
@@ -245,7 +246,7 @@ async fn names(connection: &mut Connection, reader: &Reader<'_>) -> Result<Vec<S
     Ok(named.take(INDEXES_MAX).collect())
 }
 
-/// Whether an index has an entry for every document, and can be scanned from its first to its last.
+/// Whether an index has an entry for every document, and can be scanned from its first entry to its last.
 fn is_whole(index: &Document) -> bool {
     let is_set = |key| index.get_bool(key).unwrap_or(false);
     let plain =

@@ -108,7 +108,8 @@ async fn look_at<'a>(
     second_look::of_member(primary, &mut connection, (seen, &copy), reader).await
 }
 
-/// Connects to a server that may be restarting. One that accepts the connection and stays silent takes the limit at most twice.
+/// Connects to a server that may be restarting. A server that accepts the connection and stays silent takes
+/// at most twice the limit.
 async fn reach(options: &ConnectOptions, limit: Duration) -> Result<Connection, Error> {
     let (options, began) = (hurried(options, limit), clock::now());
     loop {

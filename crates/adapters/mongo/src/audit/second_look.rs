@@ -1,4 +1,4 @@
-//! Reads documents whose copies differ again before they count: a chunk may migrate between two scans.
+//! Rereads documents whose copies differ before the differences count: a chunk may migrate between two scans.
 
 use plimsoll_deployment::{catch_up_to, progress};
 use plimsoll_ledger::Audit;
@@ -12,10 +12,11 @@ use crate::statement;
 
 /// The most documents of one comparison that are read again.
 pub(super) const NUMBERS_MAX: usize = 10_000;
-/// The reads of a document whose copies differ each time. A migration takes longer than all of them, so that it explains one.
+/// The number of reads of a document whose copies differ each time. A migration takes longer than all of
+/// these reads, so one migration explains only one differing read.
 pub(super) const ROUNDS: usize = 3;
 
-/// Differences of which every one is confirmed, and the number of those that were not read again.
+/// Confirmed differences, and the number of documents that were not read again.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Confirmed<T> {
     /// The confirmed differences.

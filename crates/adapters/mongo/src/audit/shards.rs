@@ -124,7 +124,8 @@ async fn primary(
 }
 
 impl Reached {
-    /// Waits until a majority of every shard has the writes of its primary: the wait through a mongos reaches only the shards of its update.
+    /// Waits until a majority of every shard has the writes of its primary. The wait through a mongos reaches
+    /// only the shards that its update reaches.
     ///
     /// # Errors
     /// [`Error::Shard`] if a majority lags: the scan through the mongos would miss documents.
@@ -139,8 +140,8 @@ impl Reached {
         Ok(())
     }
 
-    /// Reads every shard and the members of its replica set, and compares them with `seen`, the scan through the mongos. A shard that fails
-    /// ends the comparison of no other.
+    /// Reads every shard and the members of its replica set, and compares them with `seen`, the scan through
+    /// the mongos. The failure of one shard does not end the comparison of the others.
     pub(super) async fn compare<'a>(
         self,
         (mongos, options): (&mut Connection, &ConnectOptions),
@@ -201,7 +202,7 @@ impl Placed {
         self.placement.unplaced = Default::default();
     }
 
-    /// Reads the documents that no shard holds again. A shard that was not read may hold them.
+    /// Rereads the documents that seem to be on no shard. A shard that was not read may hold them.
     async fn look_again<'a>(
         &mut self,
         (mongos, options): (&mut Connection, &ConnectOptions),
@@ -226,7 +227,8 @@ impl Placed {
     }
 }
 
-/// The documents that the mongos shows and no shard holds, read now. The shards are listed anew: a new one may have got a chunk.
+/// The documents that the mongos shows and no shard holds, read now. The shards are listed anew: a new shard
+/// may have got a chunk.
 async fn unplaced<'a>(
     (mongos, options): (&mut Connection, &ConnectOptions),
     numbers: &[u64],

@@ -14,9 +14,9 @@ const TIME_SHARE_MAX_OF_ONE: f64 = 0.90;
 /// The smallest slowdown that can break an objective, in milliseconds.
 const SLOWER_MS_MIN: f64 = 1.0;
 
-/// Finds checkpoints that slow operations, or that never end. A checkpoint within the window is not enough: operations must be
-/// slower while it runs. Compares service times, because a queue in front of the connections grows towards a window's end in any
-/// case.
+/// Finds checkpoints that slow operations, or that never end. A checkpoint within the window is not enough:
+/// operations must be slower while it runs. Compares service times, because a queue in front of the
+/// connections always grows towards a window's end.
 pub(super) fn check(baseline: &Observation, knee: &Observation) -> Result<Finding, NotObserved> {
     let (before, at) = (Split::of(baseline)?, Split::of(knee)?);
     let limit = if at.count > 1 { TIME_SHARE_MAX } else { TIME_SHARE_MAX_OF_ONE };
@@ -38,8 +38,8 @@ pub(super) fn check(baseline: &Observation, knee: &Observation) -> Result<Findin
     Ok(Finding { departed: ceaseless || slower, readings })
 }
 
-/// The seconds with a checkpoint. The comparison of a window's own seconds is [`check`]'s; this one compares whether the objective
-/// held in them, over all rates.
+/// The seconds with a checkpoint. [`check`] compares the seconds within a window. This function serves the
+/// comparison over all rates: whether the objective held in these seconds.
 pub(super) fn levels(side: &Observation) -> Result<Vec<Level>, NotObserved> {
     if !tells(side) {
         return Err(NOT_REPORTED);

@@ -1,4 +1,5 @@
-//! Checks write conflicts: operations that change the same document at a time, of which the storage engine rolls all but one back.
+//! Checks write conflicts: when several operations change one document at a time, the storage engine rolls
+//! back all but one.
 
 use plimsoll_load::bottlenecks::level::{levels_between, per_s_between};
 use plimsoll_load::bottlenecks::observation::both;

@@ -16,8 +16,8 @@ const LAGGED_SHARE_MAX: f64 = 0.10;
 /// The smallest relevant lag, in seconds. Servers count whole seconds, so one second may be rounding.
 const LAG_S_MAX: f64 = 2.0;
 
-/// Finds slow or continuous journal syncs: an acknowledged write with `j: true` waits for a sync. A single slow sync in the
-/// background delays nobody.
+/// Finds slow or continuous journal syncs: an acknowledged write with `j: true` waits for a sync. A single
+/// slow sync in the background delays no operation.
 pub(super) fn journal(baseline: &Observation, knee: &Observation) -> Result<Finding, NotObserved> {
     let sides = (baseline, knee);
     let per_s = both(sides, |side| side.per_s(|it| it.journal_syncs))?;

@@ -17,7 +17,8 @@ use plimsoll_measure::sample::ServerSample;
 /// From this share of the service time on, a wait shows in a percentile.
 const WAIT_SHARE_MAX: f64 = 0.10;
 
-/// The order is from the client to the disk: of several saturated resources, an earlier one relieves the later ones.
+/// The order is from the client to the disk: of several saturated resources, an earlier resource relieves the
+/// later resources.
 pub const RULES: [Rule; 16] = [
     CLIENT_CPU,
     WAKE,

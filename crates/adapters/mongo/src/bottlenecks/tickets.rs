@@ -28,7 +28,7 @@ pub(super) fn check(baseline: &Observation, knee: &Observation) -> Result<Findin
     if readings.is_empty() { Err(NOT_REPORTED) } else { Ok(Finding { departed, readings }) }
 }
 
-/// The seconds at whose end all tickets were in use, or operations waited for one.
+/// The seconds at whose end all tickets were in use, or operations waited for a ticket.
 pub(super) fn levels(side: &Observation) -> Result<Vec<Level>, NotObserved> {
     levels_between(side, |_, after| {
         let in_use = |out: Option<u64>, most: Option<u64>| {

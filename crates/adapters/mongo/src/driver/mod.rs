@@ -36,7 +36,8 @@ pub struct Driver {
     deployment: Arc<Deployment>,
     /// One client per worker, created on the worker's runtime, with the pool that users have.
     client: Mutex<Option<Client>>,
-    /// Whether members for all read preferences were found once: a member that is missing later fails the reads that need it.
+    /// Whether members for all read preferences were found once. Later, a missing member fails the reads that
+    /// need it.
     has_members: AtomicBool,
 }
 
@@ -107,7 +108,7 @@ impl Driver {
         options.max_idle_time =
             pool.max_idle.map(|span| Duration::from_nanos(span.as_ns())).or(options.max_idle_time);
         options.max_pool_size = pool.max.or(options.max_pool_size);
-        // A pool that the user does not limit has a connection for every writer.
+        // Without a limit by the user, the pool has a connection for every writer.
         options.max_pool_size.get_or_insert(plimsoll_load::arrivals::CONNECTIONS_MAX);
         let client = Client::with_options(options)?;
         *self.client.lock().unwrap_or_else(PoisonError::into_inner) = Some(client.clone());
@@ -119,8 +120,8 @@ impl Driver {
         self.deployment.timeout().unwrap_or(self.builder.setup.timeout)
     }
 
-    /// Finds a member for each read preference, so that a missing one is named before the load. The driver waits for it in
-    /// every operation.
+    /// Finds a member for each read preference, so that a missing member is reported before the load. The
+    /// driver would wait for it in every operation.
     async fn find_members(&self) -> Result<(), plimsoll_deployment::Error> {
         if self.deployment.has_members() && !self.has_members.load(Ordering::Relaxed) {
             for preference in self.builder.setup.read_preferences() {

@@ -33,8 +33,9 @@ impl Attempts {
         if self.count <= 1 { Attempt::First } else { Attempt::Further }
     }
 
-    /// The answer to report after `reply`: the earlier one if this attempt certainly changed nothing, because the earlier attempt may
-    /// have ("Retryable Writes", `NoWritesPerformed`).
+    /// The answer to report after `reply`. If this attempt certainly changed nothing, the earlier answer is
+    /// reported, because the earlier attempt may have changed something ("Retryable Writes",
+    /// `NoWritesPerformed`).
     pub fn report(&mut self, reply: Reply) -> Reply {
         let is_failed = reply.outcome != Outcome::Acknowledged;
         let reported = match self.earlier.filter(|_| is_failed && self.advice.wrote_nothing) {
@@ -48,7 +49,7 @@ impl Attempts {
         reported
     }
 
-    /// Whether an answer may be the end of the primary's term, which the connection survives.
+    /// Whether an answer may mean the end of the primary's term. The connection survives that.
     pub fn may_be_an_election(&self, reply: &Reply) -> bool {
         let is_retryable =
             self.advice.is_retryable && reply.outcome != Outcome::Rejected(Rejection::Overload);

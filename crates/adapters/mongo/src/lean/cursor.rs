@@ -1,4 +1,4 @@
-//! Reads the cursor of a command that is encoded anew for each operation.
+//! Reads the cursor of a command. The command is encoded again for each operation.
 
 use plimsoll_deployment::Namespace;
 use plimsoll_element::append;
@@ -66,7 +66,7 @@ pub(super) fn read_settings(out: &mut Vec<u8>, level: Option<&str>, preference: 
     preference.append(out);
 }
 
-/// Appends a read concern, if there is one.
+/// Appends a read concern, if any.
 pub(super) fn read_concern(out: &mut Vec<u8>, level: Option<&str>) {
     if let Some(level) = level {
         append::nested(out, "readConcern", |out| append::string(out, "level", level.as_bytes()));

@@ -1,4 +1,5 @@
-//! Appends to lists and reads them over our own client, and records what it saw. Several steps are one transaction; none is sent twice.
+//! Appends to lists and reads them over our own client, and records the results. Several steps are one
+//! transaction; no step is sent twice.
 
 use plimsoll_consistency::{Outcome as Fate, Step, Transaction};
 use plimsoll_element::append;

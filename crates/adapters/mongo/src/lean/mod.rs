@@ -51,7 +51,7 @@ pub struct Lean {
     builder: Arc<OperationBuilder>,
     deployment: Arc<Deployment>,
     routes: Routes,
-    /// Whether members for all routes were found once: a member that is missing later fails the reads that need it.
+    /// Whether members for all routes were found once. Later, a missing member fails the reads that need it.
     has_routes: AtomicBool,
     /// Connections opened so far: each has its own session.
     opened: AtomicU64,
@@ -62,7 +62,7 @@ pub struct Lean {
 /// A connection for each route, with buffers, one set for each operation of the plan.
 #[derive(Debug)]
 pub struct Lane {
-    /// The first is the primary's. A missing one is opened by the next operation that needs it.
+    /// The first connection is the primary's. The next operation that needs a missing connection opens it.
     connections: Vec<Option<Connection>>,
     buffers: Vec<Buffers>,
     current: usize,
@@ -83,7 +83,7 @@ struct Support {
     writes: bool,
     /// Whether reads are retried by default.
     reads: bool,
-    /// The elections that were known when it described itself.
+    /// The number of elections that were known when the server described itself.
     elections: u64,
 }
 
@@ -198,8 +198,8 @@ impl Lean {
             && primary.is_some_and(|it| self.deployment.is_replaced(it.hello()))
     }
 
-    /// The reply without the violation of a read that a replaced primary has answered: MongoDB promises the newest version of what a majority
-    /// has only for a linearizable read.
+    /// Removes the violation from a read that a replaced primary has answered: MongoDB promises the newest
+    /// majority-committed version only to a linearizable read.
     fn pardoned(&self, work: Work<'_>, hello: &Hello, reply: Reply) -> Reply {
         let is_old =
             matches!(reply.outcome, Outcome::Rejected(Rejection::StaleRead | Rejection::NonMonotonicRead));
@@ -363,7 +363,8 @@ impl Target for Lean {
             Buffers::Insert(buffers) => buffers.send(connection, work, attempt).await,
             Buffers::Change(buffers) => buffers.send(connection, work).await,
             Buffers::Find(buffers) => buffers.send(connection, work).await,
-            // A future is as large as its largest part and is copied when it is created, so the large ones are boxed.
+            // A future is as large as its largest part and is copied when it is created, so the large parts
+            // are boxed.
             Buffers::Rare(buffers) => Box::pin(buffers.send(connection, work)).await,
         };
         let reply = self.pardoned(work, connection.hello(), reply);
@@ -378,8 +379,8 @@ impl Target for Lean {
         lane.attempts.report(reply)
     }
 
-    /// Operations are retried as MongoDB's drivers do where an election may happen, unless the phase says otherwise. Drivers send no
-    /// write again that has no number.
+    /// Where an election may happen, operations are retried as MongoDB's drivers do, unless the phase says
+    /// otherwise. Drivers never retry a write without a number.
     fn retry(&self, lane: &Lane, asked: Option<Retry>) -> Retry {
         let (command, support) = (&self.builder.setup.commands[lane.current], &lane.support);
         let is_retried = if command.only_reads() { support.reads } else { support.writes && support.numbers };

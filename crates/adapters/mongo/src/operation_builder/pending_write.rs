@@ -8,11 +8,12 @@ use crate::worker_ledger::PendingChange;
 
 /// A change noted as sent.
 ///
-/// Attempts to increment add up, so each has its own note: an attempt without an answer keeps its note, and a further attempt gets another.
-/// Every other change writes the same again:
+/// Attempts to increment add up, so each has its own note: an attempt without an answer keeps its note, and a
+/// further attempt gets a new note. All attempts of any other change write the same value:
 ///
-/// An attempt without an answer leaves its document in doubt: whatever a retry returns, the server may still execute the first
-/// attempt. Only an acknowledgement ends the doubt, because both attempts write the same.
+/// An attempt without an answer leaves its document in doubt: even after the answer to a retry, the server
+/// may still execute the first attempt. Only an acknowledgement ends the doubt, because both attempts write
+/// the same value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PendingWrite {
     number: u64,
@@ -41,7 +42,7 @@ impl PendingWrite {
 }
 
 impl OperationBuilder {
-    /// Records the outcome of an attempt; `matched` tells whether the server found the document.
+    /// Records the outcome of an attempt; `matched`: whether the server found the document.
     pub fn conclude(&self, pending: &mut Option<PendingWrite>, outcome: Outcome, matched: bool) {
         let Some(open) = pending else { return };
         match (outcome, open.state) {
@@ -65,7 +66,8 @@ impl OperationBuilder {
         }
     }
 
-    /// Records the outcome of a change whose transaction ended in `state`; `matched` tells whether the server found the document.
+    /// Records the outcome of a change whose transaction ended in `state`; `matched`: whether the server
+    /// found the document.
     pub fn conclude_with(&self, pending: &mut Option<PendingWrite>, state: LedgerState, matched: bool) {
         match state {
             LedgerState::Acknowledged => self.conclude(pending, Outcome::Acknowledged, matched),

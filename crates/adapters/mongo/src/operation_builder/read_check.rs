@@ -1,5 +1,6 @@
-//! Checks reads against the ledger: a read must not return a version older than the last one acknowledged before it was sent or
-//! shown by an earlier read, nor a version that was never sent. A read that may be stale only must not return the latter.
+//! Checks reads against the ledger. A read must not return a version older than the last version that was
+//! acknowledged, or shown by an earlier read, before it was sent. It must not return a version that was never
+//! sent. For a read that may be stale, only the second rule holds.
 
 use plimsoll_document::{Encoded, STAMP_FIELD};
 use plimsoll_ledger::VERSION_MAX;
@@ -83,8 +84,8 @@ impl OperationBuilder {
         Ok(())
     }
 
-    /// Binds later reads to the version that a read has shown. The increments of a counter are no version of this worker's ledger: several
-    /// may be in flight.
+    /// Binds later reads to the version that a read has shown. Counters are excluded: several increments may
+    /// be in flight, so their number is no version of this worker's ledger.
     fn note_shown(&self, picked: &PickedDocument, version: u32) {
         let mut ledger = self.ledger();
         if self.setup.counters.is_none() {
@@ -93,8 +94,9 @@ impl OperationBuilder {
         ledger.show_to_all(picked.number, version, picked.validity, picked.bound.origin);
     }
 
-    /// Checks a read of a document that another worker may own: not older than the version shared when the read was sent, nor
-    /// than one that a read of any worker had shown by then. If the document is not shared any more, another change may explain whatever the read shows.
+    /// Checks a read of a document that another worker may own. The version must not be older than the
+    /// version shared when the read was sent, nor than a version that a read of any worker had shown by then.
+    /// If the document is no longer shared, another change may explain any result.
     fn judge_shared(&self, picked: &PickedDocument, found: Option<&[u8]>) -> Result<(), Rejection> {
         let is_shared = self.ledger().shared_bound(picked.number, picked.validity, Origin::Unknown).promised;
         if !is_shared || !picked.bound.promised {
@@ -145,7 +147,7 @@ impl OperationBuilder {
         let mut checker = self.checker();
         checker.scratch.clear();
         self.write_document(&mut checker.scratch, number);
-        // A field that is no integer says nothing about the increments, so any number of them may be there.
+        // A field that is no integer says nothing about the increments, so any number of them is possible.
         let least = || i64::from(self.ledger().version(number).acknowledged());
         match counters.shown(&checker.scratch, found).ok()? {
             Some(shown) if shown.least != shown.most => None,
@@ -164,7 +166,7 @@ impl OperationBuilder {
     /// Whether the compared bytes match that version.
     fn follows(&self, number: u64, version: u32, found: &[u8]) -> bool {
         if self.setup.counters.is_some() {
-            // Compared when its increments were counted.
+            // The content was compared when its increments were counted.
             return true;
         }
         let mut checker = self.checker();
@@ -180,7 +182,8 @@ impl OperationBuilder {
     }
 }
 
-/// Judges a read that found no document. Operations that the bound does not know may have removed it if it `may_vanish`.
+/// Judges a read that found no document. If the document `may_vanish`, operations that the bound does not
+/// know may have removed it.
 fn missing(bound: &Bound, may_vanish: bool) -> Result<(), Rejection> {
     match bound {
         Bound { promised: true, .. } => Err(Rejection::StaleRead),
@@ -428,7 +431,8 @@ mod tests {
         assert_eq!(judged, Err(Rejection::CorruptedRead));
     }
 
-    /// Judges reads of a document whose next replacement has no answer: first one by `first`, then one by `second`.
+    /// Judges reads of a document whose next replacement has no answer: a read by `first`, then a read by
+    /// `second`.
     fn judge_in_turn(
         validity: Validity,
         of_owner_first: bool,

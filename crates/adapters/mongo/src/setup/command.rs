@@ -153,8 +153,8 @@ impl Change {
 }
 
 impl Command {
-    /// Whether a repeated operation does nothing more, if the server remembers its number. MongoDB remembers no update of several
-    /// documents, and the steps of the others have no single number.
+    /// Whether a repeated operation does nothing more, provided that the server remembers its number. MongoDB
+    /// remembers no update of several documents, and operations of several steps have no single number.
     pub const fn may_repeat(&self) -> bool {
         !matches!(self, Self::Update { multi: true, .. } | Self::Transaction { .. } | Self::ListAppend { .. })
     }

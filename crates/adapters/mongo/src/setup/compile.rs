@@ -1,4 +1,4 @@
-//! Compiles typed operations into commands, and refuses invalid ones with the place of the error.
+//! Compiles typed operations into commands, and refuses invalid operations with the place of the error.
 
 use bson::Document;
 use plimsoll_document::{EXPONENT_MAX, IdForm, Program, Settings, Template};

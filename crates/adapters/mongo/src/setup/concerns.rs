@@ -12,11 +12,11 @@ pub enum Freshness {
     /// The last version that was acknowledged before the read, or a later one.
     #[default]
     Latest,
-    /// Any version that was ever sent, or none: a copy of the documents may lag.
+    /// Any version that was ever sent, or no document: a copy of the documents may lag.
     MayBeStale,
 }
 
-/// How long the version that a read shows is guaranteed to remain, if nothing acknowledged it.
+/// The guaranteed lifetime of a version that a read shows and that no write acknowledged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Validity {
     /// No guarantee: the version may be rolled back.
@@ -47,7 +47,7 @@ pub enum Copies {
 }
 
 impl Setup {
-    /// Adopts the concerns of the URI for operations that have none, and decides which reads may be stale.
+    /// Adopts the concerns of the URI for operations that set none, and decides which reads may be stale.
     pub fn inherit(&mut self, uri: &Concerns, copies: Copies) {
         for (command, concerns) in self.commands.iter().zip(&mut self.concerns) {
             *concerns = applicable(command, std::mem::take(concerns).or(uri));
@@ -63,7 +63,7 @@ impl Setup {
         self.validity = self.concerns.iter().map(|concerns| validity(concerns, copies, client)).collect();
     }
 
-    /// How long the versions that reads of an operation show are valid.
+    /// The validity of the versions that reads of an operation show.
     pub fn validity(&self, operation: usize) -> Validity {
         self.validity.get(operation).copied().unwrap_or_default()
     }
@@ -145,8 +145,8 @@ fn applicable(command: &Command, all: Concerns) -> Concerns {
     }
 }
 
-/// A secondary lags. A read of what a majority has lags behind writes that fewer members acknowledged. A read at `available` may even
-/// return documents that were moved to another shard.
+/// A secondary lags. A read at majority lags behind writes that fewer members acknowledged. A read at
+/// `available` may even return documents that were moved to another shard.
 fn freshness(concerns: &Concerns, all_majority: bool, copies: Copies) -> Freshness {
     let committed = match concerns.read.as_deref() {
         Some("majority" | "snapshot") => !all_majority,
@@ -157,8 +157,9 @@ fn freshness(concerns: &Concerns, all_majority: bool, copies: Copies) -> Freshne
     if may_be_stale { Freshness::MayBeStale } else { Freshness::Latest }
 }
 
-/// Only a read of what a majority has is never rolled back. A read of a primary shows writes that a new primary may lack. A
-/// standalone server forgets an unacknowledged write only when it restarts, which only our own client notices.
+/// Only a version read at majority is never rolled back. A read from a primary shows writes that a new
+/// primary may lack. A standalone server forgets an unacknowledged write only when it restarts, which only
+/// our own client notices.
 fn validity(concerns: &Concerns, copies: Copies, client: Client) -> Validity {
     match (copies, concerns.read.as_deref()) {
         (Copies::Several, Some("linearizable")) => Validity::Ordered,

@@ -11,8 +11,8 @@ use crate::scenario::{self, FindAndModify, Operation, ReadModifyWrite, Update, U
 /// The most counters of an update, and the most fields that it sets.
 const FIELDS_MAX: usize = 16;
 
-/// The update that every change of a plan makes: it increments counters by constant steps, and may set other fields to constants. So
-/// each counter of a document shows how many updates the server applied.
+/// The update that every change of a plan makes. It increments counters by constant steps, and may set other
+/// fields to constants. So each counter of a document shows the number of applied updates.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Counters {
     /// The counters and their steps.
@@ -65,7 +65,8 @@ impl Counters {
         Ok(all)
     }
 
-    /// Every field that the update does not change must be as inserted. An existing field keeps its place, and a new one may be anywhere.
+    /// Every field that the update does not change must be as inserted. An existing field keeps its position,
+    /// and a new field may have any position.
     fn check_rest(&self, inserted: &[u8], stored: &[u8]) -> Result<(), Differs> {
         let mut expected = valid(inserted);
         for now in valid(stored) {
@@ -81,7 +82,8 @@ impl Counters {
         expected.next().map_or(Ok(()), |_| Err(Differs))
     }
 
-    /// The fields that the update sets are as inserted before the first update, and as set after it.
+    /// Checks the fields that the update sets: before the first update they are as inserted, afterwards as
+    /// set.
     fn check_set(&self, inserted: &[u8], stored: &[u8], shown: Option<Shown>) -> Result<(), Differs> {
         let is_updated = |shown: Shown| (shown.least == shown.most).then_some(shown.most != 0);
         let is_updated = shown.and_then(is_updated);

@@ -16,7 +16,7 @@ const NEIGHBOURS_MAX: u64 = 4096;
 /// The document of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PickedDocument {
-    /// Its number.
+    /// The document's number.
     pub number: u64,
     /// The lower bounds of a read. Until the operation is sent they are those of its preparation.
     pub bound: Bound,
@@ -24,9 +24,9 @@ pub struct PickedDocument {
     pub change: Option<PendingChange>,
     /// The version that a read must return.
     pub freshness: Freshness,
-    /// How long the version that a read shows is valid.
+    /// The validity of the version that a read shows.
     pub validity: Validity,
-    /// The worker that owns it.
+    /// The worker that owns the document.
     pub owner: Owner,
 }
 
@@ -41,7 +41,8 @@ pub enum Owner {
 }
 
 impl PickedDocument {
-    /// The document of an operation that returns only a part of it, which can only be checked for its presence.
+    /// The document of an operation that returns only a part of it. Such a read only proves that the document
+    /// exists.
     pub fn in_part(self) -> Self {
         Self { bound: Bound { least: None, ..self.bound }, ..self }
     }
@@ -61,9 +62,9 @@ enum Fit {
 }
 
 impl WorkerLedger {
-    /// Picks a document for an operation with this purpose; `None` if there is none. `draw` returns a random number for each
-    /// attempt. Notes the change that will be sent: a version, a removal, or a touch. Also returns `None` if the
-    /// worker's intent cannot be written.
+    /// Picks a document for an operation with this purpose; `None` without a suitable document. `draw`
+    /// returns a random number for each attempt. Notes the change that will be sent: a version, a removal, or
+    /// a touch. Also returns `None` if the worker's intent cannot be written.
     pub fn pick(
         &mut self,
         keys: &Keys,

@@ -18,7 +18,7 @@ pub struct Bound {
     pub promised: bool,
     /// The last acknowledged version, if reads can be checked against it.
     pub least: Option<u32>,
-    /// The version that an earlier read has shown, if it must still be there.
+    /// The version that an earlier read has shown, if later reads must show it too.
     pub read: Option<u32>,
     /// The number of connections opened before.
     pub epoch: u64,
@@ -26,8 +26,8 @@ pub struct Bound {
     pub origin: Origin,
 }
 
-/// The versions that reads of a standalone server have shown. They hold as long as the server runs, and a server that restarts
-/// loses its connections: so they are forgotten whenever a connection is opened.
+/// The versions that reads of a standalone server have shown. They hold as long as the server runs. A restart
+/// breaks the connections, so the versions are forgotten whenever a connection is opened.
 #[derive(Debug, Default)]
 pub(super) struct Shown {
     epoch: u64,
@@ -79,7 +79,8 @@ impl WorkerLedger {
         }
     }
 
-    /// Notes the version that a read has shown, if nothing has acknowledged it yet. `epoch` is that of the read's bound.
+    /// Notes the version that a read has shown, if no write has acknowledged it yet. `epoch` is that of the
+    /// read's bound.
     pub fn saw(&mut self, number: u64, version: u32, validity: Validity, epoch: u64) {
         let Some(slot) = self.allocation.locate(number) else { return };
         let known = self.changes.versions.at(slot);

@@ -34,12 +34,12 @@ impl WorkerLedger {
         }
     }
 
-    /// Withdraws a document before a change is sent that others cannot follow.
+    /// Withdraws a document before a change without a version is sent.
     pub(super) fn retract(&self, number: u64) {
         self.shared.iter().for_each(|shared| shared.retract(number));
     }
 
-    /// Withdraws all documents before a change is sent that may touch any.
+    /// Withdraws all documents before a change that may touch any of them.
     pub(super) fn retract_all(&self) {
         self.shared.iter().for_each(|shared| shared.close());
     }
@@ -58,15 +58,17 @@ impl WorkerLedger {
         })
     }
 
-    /// The bound of a read of a document that any worker may own, at this moment; empty if the document is not shared any more.
+    /// The bound of a read of a document that any worker may own, at this moment; empty if the document is no
+    /// longer shared.
     pub fn shared_bound(&self, number: u64, validity: Validity, origin: Origin) -> Bound {
         let least = self.shared.as_ref().and_then(|shared| shared.version(number));
         let read = least.and_then(|_| self.shown_to_any(number, validity, origin));
         Bound { promised: least.is_some(), least, read, origin, ..Bound::default() }
     }
 
-    /// The version that a read of any worker has shown and that a majority has. It binds only reads of what a majority has from the same
-    /// origin, and linearizable ones from any: a replaced primary may answer others for a while.
+    /// The version that a read of any worker has shown and that a majority has. It binds reads at majority
+    /// from the same origin, and linearizable reads from any origin. A replaced primary may answer other
+    /// reads for a while.
     #[inline]
     pub(super) fn shown_to_any(&self, number: u64, validity: Validity, origin: Origin) -> Option<u32> {
         if !SharedBounds::is_sampled(number) {

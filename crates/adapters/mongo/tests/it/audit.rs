@@ -102,8 +102,8 @@ fn a_replica_set_without_a_lag_is_read_at_majority() {
     assert_eq!(find.get_document("readConcern").unwrap(), &doc! {"level": "majority"});
 }
 
-/// Audits a transaction of two documents without an answer, of which the scan shows only the first. `later` tells whether the server
-/// has the second one when it is looked up by its `_id`.
+/// Audits an unanswered transaction of two documents; the scan shows only the first document. `later`:
+/// whether the server has the second document when it is looked up by its `_id`.
 fn half_transactions(later: bool) -> u64 {
     let run = Run { time_s: 1, tag: [0; 3] };
     let stored = move |number: u64| doc! {"_id": ObjectId::from_bytes(run.receipt(number).to_object_id())};
@@ -133,8 +133,8 @@ fn a_transaction_is_half_only_if_a_second_look_does_not_find_the_rest() {
     assert_eq!((half_transactions(false), half_transactions(true)), (1, 0));
 }
 
-/// Audits two documents on a server whose index `a_1` lacks the second, whose index `b_1` cannot be scanned, and which says that the
-/// collection is invalid.
+/// Audits two documents on a server. Its index `a_1` lacks the second document, its index `b_1` cannot be
+/// scanned, and it reports that the collection is invalid.
 fn check_indexes(index_documents_max: u64) -> (u64, Indexes) {
     let run = Run { time_s: 1, tag: [0; 3] };
     let stored = move |number: u64| doc! {"_id": ObjectId::from_bytes(run.receipt(number).to_object_id())};

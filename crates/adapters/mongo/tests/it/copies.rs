@@ -43,7 +43,7 @@ fn equal_members_are_compared_and_named_by_nothing() {
 fn a_member_that_lost_or_changed_a_document_is_named_with_the_document() {
     let set = set();
     let loaded = load(&set.uri(), r#"{"w": "majority"}"#);
-    // The audit lets the members catch up; afterwards they lose and change.
+    // The first audit lets the members catch up; afterwards they lose and change documents.
     let lost = object_ids([7, 4_000].map(|position| set.lose(1, NAMESPACE, position)));
     let flipped = object_ids([set.flip(2, NAMESPACE, 100)]);
     let audited = loaded.audit().unwrap();
@@ -149,7 +149,8 @@ fn a_document_that_a_member_of_a_shard_lost_is_named_with_the_member() {
     assert_eq!((loaded.ids(&differences.missing), differences.count), (lost, 1));
 }
 
-/// Moves documents after the scan with this number: the first is that of the mongos, then come each shard's primary and its members.
+/// Moves documents after the scan with this number. The first scan is that of the mongos; then follow each
+/// shard's primary and its members.
 struct Migrating<'a> {
     cluster: &'a Cluster,
     scans: usize,
@@ -181,7 +182,8 @@ fn audit_migrating(after: std::ops::Range<usize>, from: usize) -> Audited {
 
 #[test]
 fn a_document_that_migrates_during_the_audit_is_no_difference() {
-    // Its old shard is read after it has left, and its new shard before; or a shard's members are read after its primary.
+    // The old shard is read after the document has left, and the new shard before it arrives; or a shard's
+    // members are read after its primary.
     for (after, from) in [(2..3, 1), (2..3, 0), (5..6, 1), (5..6, 0), (3..7, 1)] {
         let audited = audit_migrating(after.clone(), from);
         assert!(audited.holds(), "{after:?} {from}: {:?} {:?}", audited.compared, audited.placed);
@@ -202,7 +204,7 @@ fn a_document_that_a_member_lost_is_named_although_others_migrate() {
     assert_eq!((loaded.ids(&differences.missing), differences.count), (lost, 1));
 }
 
-/// Does something once, after the scan of the mongos.
+/// Calls a function once, after the scan of the mongos.
 struct AfterTheMongos<F>(Option<F>);
 
 impl<F: FnOnce() + Send> Listener for AfterTheMongos<F> {

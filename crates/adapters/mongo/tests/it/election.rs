@@ -92,7 +92,7 @@ fn the_audit_names_exactly_the_documents_that_a_failover_rolled_back() {
     let object_id = |id: Bson| if let Bson::ObjectId(id) = id { id.bytes() } else { panic!("{id}") };
     let rolled_back: BTreeSet<_> = set.rolled_back().into_iter().map(|(_, id)| object_id(id)).collect();
     assert_eq!(loaded.lost(), rolled_back);
-    // Of 20 entries, up to 4 were in flight and sent again.
+    // Up to 4 of the 20 entries were in flight and were sent again.
     assert!((16..=20).contains(&loaded.findings.lost), "{:?}", loaded.findings);
     assert_eq!(loaded.findings.found + loaded.findings.lost, OPERATIONS);
 }
@@ -150,7 +150,8 @@ fn a_lane_leaves_a_primary_once_a_later_election_is_known() {
     assert_eq!(set.documents(NAMESPACE), 1, "the later primary has it");
 }
 
-/// Reads documents that another worker has replaced over a lane to the primary that was replaced meanwhile; the different outcomes.
+/// Reads documents of another worker over a lane to a primary that was replaced meanwhile; returns the
+/// different outcomes.
 async fn read_from_replaced(set: &ReplicaSet, level: &str) -> Vec<Outcome> {
     let deployment = Arc::new(Deployment::find(&set.uri(), TIMEOUT).await.unwrap());
     let read = format!(r#"{{"find": {{"read_concern": "{level}"}}}}"#);
@@ -214,7 +215,7 @@ fn an_isolated_primary_of_an_earlier_election_gets_no_writes() {
         let deployment = Arc::new(Deployment::find(&set.uri(), TIMEOUT).await.unwrap());
         set.isolate(0);
         set.elect(1).unwrap();
-        // The new primary is known once it was asked; afterwards the former one is not believed.
+        // The new primary is known after its first answer; from then on the former primary is ignored.
         let secondary = ReadPreference::of(ReadMode::Secondary);
         deployment.connect_for(&secondary).await.unwrap();
         let setup = Arc::new(plan("{}", &[("insert", r#"{"insert": {}}"#)]));

@@ -94,7 +94,8 @@ pub fn wait_until(holds: impl Fn() -> bool) {
     }
 }
 
-/// Sends a load of inserts to the deployment of a URI; `more` are further keys of its section. `event` runs beside it.
+/// Sends a load of inserts to the deployment of a URI; `more` are further keys of its section. `event` runs
+/// during the load.
 pub fn load(uri: &str, more: &str, retry: Option<Retry>, event: impl FnOnce() + Send) -> Loaded {
     let setup = Arc::new(plan(more, &[("insert", r#"{"insert": {}}"#)]));
     let deployment = Arc::new(run(Deployment::find(uri, TIMEOUT)).unwrap());

@@ -1,4 +1,5 @@
-//! Tests reads with a preference: the member that answers, the command that it gets, and the check of what it returns.
+//! Tests reads with a preference: the member that answers, the command that it gets, and the check of the
+//! returned document.
 
 use std::sync::{Arc, Mutex, OnceLock};
 
@@ -18,7 +19,7 @@ use crate::scripts::{TIMEOUT, ledger, name, plan, run, taken};
 
 /// The reads of each test: enough for every member to get its turn.
 const READS: u64 = 6;
-/// Every member is near, however busy this machine is.
+/// Every member counts as near, even on a busy machine.
 const NEAR: &str = "localThresholdMS=100000&serverSelectionTimeoutMS=20000";
 const SECONDARY: &str = r#"{"find": {"filter": {"a": 1}, "read_preference": "secondary"}}"#;
 

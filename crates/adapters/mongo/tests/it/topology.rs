@@ -12,7 +12,8 @@ use plimsoll_mongo::lean::Lean;
 
 use crate::scripts::{TIMEOUT, ledger, name, run, setup, taken};
 
-/// Attempts to connect after a failover: the first finds the new primary, a later one connects to it.
+/// Attempts to connect after a failover: the first attempt finds the new primary, a later attempt connects to
+/// it.
 const ATTEMPTS: usize = 5;
 
 /// Two members of a replica set, one of which is the primary.

@@ -15,7 +15,7 @@ pub(crate) struct Arguments {
     pub(crate) seconds: f64,
     /// The cache with the installed model.
     pub(crate) cache: PathBuf,
-    /// A Python with the packages of `requirements-onnx.txt`, if there is one.
+    /// A Python with the packages of `requirements-onnx.txt`, if any.
     pub(crate) python: Option<PathBuf>,
     /// The candle program, if it is built; it uses the weights in that Python's package.
     pub(crate) candle: Option<PathBuf>,

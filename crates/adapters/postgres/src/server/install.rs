@@ -26,7 +26,7 @@ const UNPACKED: &str = "unpacked";
 /// A step of an installation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// Waits for another process that installs it.
+    /// Waits for another process that installs PostgreSQL.
     Waiting,
     /// Maven fetches the archive: 15 MB.
     Fetching,

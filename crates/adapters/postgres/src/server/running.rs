@@ -26,7 +26,8 @@ const PORT_TRIES: u32 = 3;
 const READY: &str = "database system is ready to accept connections";
 /// The role and the database of every connection.
 const USER: &str = "plimsoll";
-/// The program that runs another one as a user without a name. PostgreSQL refuses to run as root. In a namespace its files stay root's.
+/// Runs a program under a nameless user, because PostgreSQL refuses to run as root. Outside of the user
+/// namespace, its files belong to root.
 const UNSHARE: [&str; 4] = ["unshare", "--user", "--map-user=1000", "--map-group=1000"];
 
 /// Settings of a server.

@@ -7,7 +7,8 @@ use tokio_postgres::Row;
 
 use super::session::{PATIENCE, Session, config};
 
-/// The counters of the connected database and of the log. Names are those of a run's other databases where they mean the same.
+/// The counters of the connected database and of the log. A counter has the same name as in a run's other
+/// databases if the meaning is the same.
 const COUNTERS: &str = "SELECT xact_commit AS transactions_committed, xact_rollback AS transactions_aborted, \
      tup_returned AS rows_read, tup_fetched AS documents_returned, tup_inserted AS documents_inserted, \
      tup_updated AS documents_updated, tup_deleted AS documents_deleted, blks_read AS blocks_read, blks_hit AS blocks_hit, \
@@ -37,7 +38,7 @@ pub async fn version(uri: &str) -> Stored<String> {
     Ok(text.split(' ').next().unwrap_or_default().to_owned())
 }
 
-/// The only row of a text's result.
+/// The only row of a statement's result.
 async fn one(uri: &str, text: &str) -> Stored<Row> {
     let rows = Session::open(&config(uri)?, PATIENCE).await?.rows(text, &[]).await?;
     rows.into_iter().next().ok_or_else(|| StoreError::Unavailable("the server gave no row".into()))

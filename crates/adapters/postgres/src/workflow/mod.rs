@@ -27,7 +27,7 @@ use session::{PATIENCE, Prepared, Session, Sessions, config};
 
 /// The tables.
 const SCHEMA: &str = include_str!("schema.sql");
-/// Bytes of bodies in one statement at most. A server refuses a gigabyte.
+/// The largest size of the bodies in one statement, in bytes. A server refuses a gigabyte.
 const BYTES_MAX: usize = 32 << 20;
 /// The version of the tables.
 const FORM: i32 = 1;
@@ -45,8 +45,8 @@ pub struct Postgres {
 }
 
 impl Postgres {
-    /// Connects to the database of `uri` with `connections` connections, and creates the tables unless they exist. A new store has this number of
-    /// partitions; an existing one keeps its own.
+    /// Connects to the database of `uri` with `connections` connections, and creates the tables unless they
+    /// exist. A new store has this number of partitions; an existing store keeps its number.
     ///
     /// # Errors
     ///
@@ -96,7 +96,7 @@ impl Postgres {
         i16::try_from(partition_of(instance, self.partitions)).unwrap_or(i16::MAX)
     }
 
-    /// Finds instances with a statement that begins with a text.
+    /// Finds instances; `text` is the beginning of the statement.
     async fn search(&self, text: &str, find: &Find) -> Stored<Vec<Record>> {
         let after = find.after.clone().unwrap_or_default();
         let limit = i64::try_from(find.limit).unwrap_or(i64::MAX);
@@ -144,12 +144,12 @@ pub async fn flushes(uri: &str) -> Stored<u64> {
     Ok(rows.first().and_then(|row| u64::try_from(row.get::<_, i64>(0)).ok()).unwrap_or(0))
 }
 
-/// The results of an insert: the first of each key that the server names is new.
+/// The results of an insert: for each key that the server returns, the first item is new.
 fn inserted<K: Eq + std::hash::Hash>(keys: impl Iterator<Item = K>, mut new: HashSet<K>) -> Vec<Inserted> {
     keys.map(|key| if new.remove(&key) { Inserted::New } else { Inserted::Known }).collect()
 }
 
-/// The results of changes. The server names the instances and versions of those that won.
+/// The results of changes. The server returns the instance and version of each change that won.
 fn committed<'a>(commits: &'a [Commit], mut won: HashSet<(&'a str, i64)>) -> Vec<Committed> {
     let result = |commit: &'a Commit| {
         let key = (commit.record.id.as_str(), signed(commit.record.version));
@@ -176,7 +176,7 @@ fn keys<'a>(keys: impl Iterator<Item = &'a SignalKey>) -> (Vec<&'a str>, Vec<&'a
     keys.into_iter().map(|key| (key.instance.as_str(), key.id.as_str())).unzip()
 }
 
-/// A query that grows by conditions.
+/// Builds a query condition by condition.
 struct Query<'a> {
     text: String,
     params: Vec<&'a (dyn ToSql + Sync)>,

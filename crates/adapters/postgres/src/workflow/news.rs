@@ -17,9 +17,9 @@ use super::session::Sessions;
 const GATHER: Duration = Duration::from_millis(5);
 /// The time between two attempts to listen.
 const AGAIN: Duration = Duration::from_secs(5);
-/// Notifications that wait for the worker at most. More are lost.
+/// The largest number of notifications that wait for the worker. Further notifications are lost.
 const WAITING_MAX: usize = 256;
-/// Partitions in one notification at most. A server accepts 8,000 bytes.
+/// The largest number of partitions in one notification. A server accepts 8,000 bytes.
 const PARTITIONS_MAX: usize = 1_000;
 /// A notification is a transaction, and need not wait for the disk.
 const NOTIFY: &str =
@@ -53,12 +53,12 @@ impl Outgoing {
             sleep(GATHER).await;
             let Some(partitions) = self.take() else { return };
             let Ok(session) = sessions.get().await else { continue };
-            // Lost news costs time and nothing else.
+            // Lost news costs only time.
             drop(session.rows(NOTIFY, &[&text(&partitions)]).await);
         }
     }
 
-    /// The next partitions; none if there are no more, and then nobody sends.
+    /// The next partitions; none if no more exist, and then the sender stops.
     fn take(&self) -> Option<Vec<u16>> {
         let mut gathered = self.gathered.lock().unwrap_or_else(PoisonError::into_inner);
         let mut partitions = Vec::new();
@@ -100,7 +100,7 @@ impl Drop for Listening {
 }
 
 impl Incoming {
-    /// The next partitions with new work. After a broken connection all may have it.
+    /// The next partitions with new work. After a broken connection, all partitions may have new work.
     pub(super) async fn next(&self, config: &Config, partitions: u16) -> Vec<u16> {
         let mut place = self.listening.lock().await;
         loop {
@@ -139,7 +139,7 @@ async fn forward(
 ) {
     while let Some(Ok(message)) = poll_fn(|context| connection.poll_message(context)).await {
         if let AsyncMessage::Notification(notification) = message {
-            // A full channel already brings a scan.
+            // A full channel already causes a scan.
             drop(sender.try_send(notification.payload().to_owned()));
         }
     }

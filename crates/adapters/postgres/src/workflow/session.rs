@@ -1,4 +1,4 @@
-//! Holds the connections of a store. A broken one is opened again by the next operation.
+//! Holds the connections of a store. The next operation reopens a broken connection.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -18,8 +18,8 @@ use super::sql;
 pub(super) const PATIENCE: Duration = Duration::from_secs(30);
 /// The time without traffic after which the operating system asks whether the peer lives.
 const KEEPALIVE: Duration = Duration::from_secs(10);
-/// Settings of every connection. Commits are durable. Plans are made once, and use indexes whatever the statistics say: tables that grow from
-/// nothing have none.
+/// Settings of every connection. Commits are durable. Plans are made once, and use indexes without regard to
+/// statistics: a new table has no statistics.
 const SETTINGS: &str = "-c synchronous_commit=on -c search_path=plimsoll_workflow -c plan_cache_mode=force_generic_plan \
                         -c enable_seqscan=off -c enable_hashjoin=off -c enable_mergejoin=off -c enable_bitmapscan=off -c jit=off \
                         -c statement_timeout=30s";
@@ -71,7 +71,7 @@ pub(super) struct Session {
     /// Moves bytes between the client and the server.
     connection: AbortHandle,
     patience: Duration,
-    /// Whether an answer is overdue: nobody knows the state of the connection.
+    /// Whether an answer is overdue: the state of the connection is then unknown.
     is_silent: AtomicBool,
 }
 
@@ -104,7 +104,7 @@ impl Session {
         self.within(self.client.query(statement, params)).await
     }
 
-    /// The rows of a text.
+    /// The rows of a statement that is given as text.
     pub(super) async fn rows(&self, text: &str, params: &[&(dyn ToSql + Sync)]) -> Stored<Vec<Row>> {
         self.within(self.client.query(text, params)).await
     }
@@ -114,7 +114,8 @@ impl Session {
         self.within(self.client.batch_execute(texts)).await
     }
 
-    /// Waits for an answer within the time limit. Without one, the connection is of no more use: the statement may still run.
+    /// Waits for an answer within the time limit. Without an answer the connection becomes unusable, because
+    /// the statement may still run.
     async fn within<T>(&self, answer: impl Future<Output = Result<T, Error>>) -> Stored<T> {
         match timeout(self.patience, answer).await {
             Ok(answer) => answer.map_err(|error| classify(&error)),
@@ -150,7 +151,7 @@ pub(super) struct Sessions {
     slots: Vec<Slot>,
 }
 
-/// The place of a connection.
+/// Holds one connection.
 #[derive(Debug, Default)]
 struct Slot {
     /// Statements under way.
@@ -194,7 +195,8 @@ impl Sessions {
         Self { config, patience, slots: (0..count.max(1)).map(|_| Slot::default()).collect() }
     }
 
-    /// The first of the least busy connections. A process of the server that has just worked is quicker than one that has slept.
+    /// The first of the least busy connections. A server process that has just worked is quicker than a
+    /// process that has slept.
     pub(super) async fn get(&self) -> Stored<Used<'_>> {
         let least = self.slots.iter().min_by_key(|slot| slot.busy.load(Ordering::Relaxed));
         let slot = least.ok_or_else(|| StoreError::Unavailable("the store has no connection".into()))?;
@@ -239,7 +241,7 @@ pub(super) fn config(uri: &str) -> Stored<Config> {
     Ok(config)
 }
 
-/// A refused connection is refused for ever if the URI is to blame, and may succeed later otherwise.
+/// The error of a refused connection: permanent if the URI is at fault, else transient.
 fn unopened(error: &Error) -> StoreError {
     // Invalid authorization and an unknown database.
     let is_uri = |code: &str| code.starts_with("28") || code.starts_with("3D");
@@ -249,8 +251,8 @@ fn unopened(error: &Error) -> StoreError {
     }
 }
 
-/// Invalid data, violated constraints and exceeded limits are the fault of the operation's content. Everything else may pass: a server that became
-/// read-only, a missing right.
+/// Invalid data, violated constraints and exceeded limits are faults in the operation's content. All other
+/// errors are transient: a server that became read-only, a missing right.
 fn classify(error: &Error) -> StoreError {
     let is_content = |code: &str| ["22", "23", "54"].iter().any(|class| code.starts_with(class));
     match error.code() {

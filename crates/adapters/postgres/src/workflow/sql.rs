@@ -77,7 +77,8 @@ pub(super) const PUBLISH: &str = "INSERT INTO signals \
      SELECT * FROM unnest($1::text[], $2::text[], $3::smallint[], $4::bigint[], $5::bigint[], $6::int[], $7::bytea[]) \
      ON CONFLICT (instance, id) DO NOTHING RETURNING instance, id";
 
-/// Data-modifying parts of a statement see the state before it, so the renewed partitions are counted by the rule of the renewal.
+/// Data-modifying parts of a statement see the state before the statement. So the count of renewed partitions
+/// repeats the condition of the renewal.
 pub(super) const LEASE: &str = concat!(
     "WITH clock AS MATERIALIZED (SELECT ",
     now!(),
@@ -129,8 +130,8 @@ pub(super) const DUE_RECORDS: &str = concat!(
 
 pub(super) const LOAD: &str = concat!("SELECT ", record!("i"), " FROM instances AS i WHERE i.id = ANY ($1)");
 
-/// The second list names consumed signals. They go only with a change that won.
-/// A signal that is gone was applied before: its change loses.
+/// The second list names consumed signals. They are deleted only with a change that won. A missing signal was
+/// applied before, so its change loses.
 pub(super) const COMMIT: &str = "WITH x AS MATERIALIZED (SELECT * FROM unnest($12::text[], $13::bigint[], $14::text[]) \
          AS x (instance, version, id)), \
      late AS MATERIALIZED (SELECT x.instance FROM x WHERE NOT EXISTS \
@@ -192,6 +193,6 @@ pub(super) const SIGNALS: &str = concat!(
 /// Begins a search for instances.
 pub(super) const FIND: &str = concat!("SELECT ", record!("i"), " FROM instances AS i WHERE i.id > $1");
 
-/// The same, with empty states: a server reads no large value that nobody asks for.
+/// The same search with empty states, because the server then reads no large values.
 pub(super) const LIST: &str = "SELECT i.id, i.partition, i.version, i.epoch, i.status, i.due_ms, i.definition, i.hash, i.key, i.note, \
      ''::bytea, i.changed_ms FROM instances AS i WHERE i.id > $1";

@@ -129,7 +129,7 @@ fn a_store_that_is_missing_is_not_created_by_readers() {
     });
 }
 
-/// Reads the server's counts of scans, which are those of the plans that really ran.
+/// Reads the server's counts of scans, which reflect the plans that really ran.
 #[test]
 fn no_statement_reads_a_whole_large_table_in_steady_state() {
     let server = start(&server::Settings::default());
@@ -201,7 +201,8 @@ impl Services for Nothing {
     }
 }
 
-/// The time from the start of an instance in one process to its end in another one that scans every `poll_ms`, in milliseconds.
+/// The time from the start of an instance in one process to its end in another process that scans every
+/// `poll_ms`, in milliseconds.
 async fn latency_ms(uri: &str, listens: bool, poll_ms: u64) -> u64 {
     let open = || async { Arc::new(Postgres::open(uri, 2, PARTITIONS).await.unwrap()) };
     let (theirs, ours) = (open().await, open().await);
@@ -309,7 +310,7 @@ fn a_store_works_again_after_the_server_was_killed_and_keeps_its_number_of_parti
         let one = Find { limit: 1, ..Find::default() };
         assert!(store.find(&one).await.unwrap().is_empty());
         server.kill().unwrap();
-        // A process of the server ends once it notices that the first one is dead.
+        // A process of the server ends once it notices that the postmaster is dead.
         let dead = async {
             loop {
                 match store.find(&one).await {

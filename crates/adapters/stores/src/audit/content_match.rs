@@ -1,14 +1,15 @@
 //! Identifies events by their content, for destinations that do not store an event's source.
 //!
-//! A found record matches the first event with the same content that has no match yet. If all have one, it is a duplicate of the
-//! first. So counts of events with equal content are exact, while the choice of the missing event is arbitrary.
+//! A found record matches the first event with the same content that has no match yet. If all such events
+//! have a match, the record is a duplicate of the first event. So counts of events with equal content are
+//! exact, while the choice of the missing event is arbitrary.
 
 use plimsoll_measure::random::{FNV_BASIS, fnv1a};
 
 /// Maximum events of one source; they take 1.5 GiB of memory.
 const EVENTS_MAX: usize = 1 << 26;
 
-/// A source with too many events to match by content.
+/// The source has too many events to match by content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "the source has more than {EVENTS_MAX} events, and more cannot be matched by their content: audit a destination that stores \

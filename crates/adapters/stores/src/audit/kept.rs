@@ -1,4 +1,4 @@
-//! Compares a topic with the ledger of its producer: did the broker keep every record that it acknowledged?
+//! Checks that the broker kept every acknowledged record of a topic, by the ledger of the producer.
 
 use std::collections::BTreeMap;
 
@@ -27,7 +27,7 @@ struct Range {
 }
 
 impl Kept {
-    /// A fold for a ledger. Ranges may overlap: a broker that loses records gives their offsets to others.
+    /// A fold for a ledger. Ranges may overlap: a broker that loses records reuses their offsets.
     pub fn new(mut ledger: Vec<Produced>) -> Self {
         ledger.sort_unstable_by_key(|range| (range.partition, range.first));
         let mut partitions: BTreeMap<u32, Vec<Range>> = BTreeMap::new();

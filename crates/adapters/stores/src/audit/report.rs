@@ -151,12 +151,12 @@ impl Report {
         self.unexpected == 0 && self.partitions.iter().all(|partition| partition.mismatches().is_empty())
     }
 
-    /// Whether the broker kept every record of the ledger, if there is one.
+    /// Whether the broker kept every record of the ledger, if the audit had a ledger.
     pub fn broker_holds(&self) -> bool {
         self.broker.iter().all(BrokerReport::holds)
     }
 
-    /// Records that the broker acknowledged and no longer has at their offsets.
+    /// Acknowledged records that the broker no longer has at their offsets.
     pub fn lost_by_broker(&self) -> u64 {
         self.broker.iter().map(|partition| partition.lost).sum()
     }

@@ -12,7 +12,7 @@ pub fn full(out: &mut Vec<u8>, batch: &Batch, event: &Event) {
     whole(out, &record, batch.headers(event), &[]);
 }
 
-/// Appends key, headers with additional ones, time and payload.
+/// Appends key, headers, additional headers, time and payload.
 fn whole(out: &mut Vec<u8>, record: &Record<'_>, headers: Headers<'_>, more: &[(&str, &str)]) {
     append::binary(out, "key", record.key);
     let more = more.iter().map(|(name, value)| (*name, Some(value.as_bytes())));

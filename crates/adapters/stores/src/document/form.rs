@@ -225,7 +225,7 @@ fn field<'d>(document: &'d [u8], name: &str) -> Option<RawBsonRef<'d>> {
     RawDocument::from_bytes(document).ok()?.get(name).ok()?
 }
 
-/// Appends the elements in a range, except the omitted ones.
+/// Appends the elements in a range, except omitted elements.
 fn append_within(out: &mut Vec<u8>, document: &[u8], range: Range<usize>, left_out: &[Range<usize>]) {
     let mut at = range.start;
     for cut in left_out.iter().filter(|cut| range.contains(&cut.start)) {

@@ -17,7 +17,7 @@ pub struct WriteConnection {
 }
 
 impl WriteConnection {
-    /// Opens a connection unless a working one exists. Its command is unordered.
+    /// Opens a connection unless a working connection exists. Its command is unordered.
     pub async fn open(
         &mut self,
         kind: WriteKind,

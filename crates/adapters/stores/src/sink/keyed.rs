@@ -1,5 +1,5 @@
-//! Keeps a copy of a collection: replaces the document of each `_id` by its newest payload, and deletes it for an event without
-//! one.
+//! Keeps a copy of a collection: replaces the document of each `_id` by its newest payload, and deletes the
+//! document for an event without a payload.
 //!
 //! One batch is in flight at a time, by one worker per partition, so the events of an `_id` are written in their order. Of several
 //! events of one `_id` in a batch only the last is written. A replay after a crash writes the same events again in the same order,
@@ -100,7 +100,8 @@ impl Connections {
     }
 }
 
-/// The bytes of the element `_id` of an event's document: of its payload, or of its key if the document is gone.
+/// The bytes of the `_id` element of an event's document: from its payload, or from its key if the document
+/// was deleted.
 fn id<'a>(batch: &'a Batch, event: &Event) -> Option<&'a [u8]> {
     let document = batch.payload(event).or_else(|| batch.key(event))?;
     document.get(checked_id(document).ok()??.range_in(document))
@@ -124,7 +125,7 @@ async fn write(
     (connections, verdict)
 }
 
-/// Sends the replacements and then the deletions. Their documents differ, so their order is of no effect.
+/// Sends the replacements and then the deletions. Their documents differ, so their order has no effect.
 async fn write_batch(connections: &mut Connections, batch: &Batch, verdict: &mut BatchVerdict) {
     let Connections { replace, delete } = connections;
     for held in [&mut *replace, &mut *delete] {

@@ -86,7 +86,7 @@ impl Session {
         Self { connection: None, session: random(), number: 0, plan, reply }
     }
 
-    /// Opens a connection unless a working one exists.
+    /// Opens a connection unless a working connection exists.
     pub async fn open(&mut self, settings: &TransactionSettings) -> Result<&mut Connection, DeploymentError> {
         let kept = self.connection.take().filter(|connection| !connection.is_broken());
         let connection = match kept {
@@ -279,7 +279,7 @@ impl Session {
                 reason = error.to_string();
             }
         }
-        // The retry reads the stored position, whatever the result was.
+        // The retry reads the stored position, so it is right for either result.
         Err(stop(FailureClass::Transient, format!("the result of a commit is unknown: {reason}")))
     }
 

@@ -98,8 +98,8 @@ impl TransactionBuffer {
         self.in_flight = false;
     }
 
-    /// Records failed batches. Returns them with all buffered ones, to be retried in this order. Failures of an earlier
-    /// assignment do not block the current one.
+    /// Records failed batches. Returns them with all buffered batches, to be retried in this order. Failures
+    /// of an earlier assignment do not block the current one.
     pub fn fail(&mut self, failed: Vec<Batch>) -> Vec<Batch> {
         if failed.first().is_some_and(|batch| batch.epoch() != self.epoch) {
             return failed;

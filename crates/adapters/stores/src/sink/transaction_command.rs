@@ -54,7 +54,7 @@ pub enum Start {
     No,
 }
 
-/// Inserts documents with as many commands as needed. Returns the first refused one.
+/// Inserts documents with as many commands as needed. Returns the first refused document.
 pub async fn insert(
     (connection, reply): (&mut Option<Connection>, &mut CallReply),
     (id, number): ([u8; 16], i64),
@@ -175,7 +175,7 @@ pub fn stop(class: FailureClass, reason: impl Into<String>) -> TransactionError 
     TransactionError::Stop(Failure { class, reason: reason.into() })
 }
 
-/// The error of a missing connection, equal to that of a broken one.
+/// The error of a missing connection, equal to the error of a broken connection.
 pub fn lost() -> Wire {
     let address = plimsoll_wire::Address { host: "the server".into(), port: 0 };
     Wire::Broken { address }

@@ -1,9 +1,10 @@
 //! Writes events, positions and dead letters in one transaction, fenced against other processes.
 //!
-//! Batches of a partition are buffered until they are large or old enough for a transaction. Each partition has one transaction
-//! in flight at a time; partitions run in parallel. When a transaction fails, all buffered batches of its partition fail too, and
-//! later batches fail until the failed ones are retried: nothing is written after a gap. Batches of a partition that another
-//! process took over are held until this process is notified.
+//! Batches of a partition are buffered until they are large or old enough for a transaction. Each partition
+//! has one transaction in flight at a time; partitions run in parallel. When a transaction fails, all
+//! buffered batches of its partition fail too, and later batches fail until the failed batches are retried:
+//! nothing is written after a gap. Batches of a partition that another process took over are held until this
+//! process is notified.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;

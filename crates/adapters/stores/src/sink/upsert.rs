@@ -74,7 +74,7 @@ pub fn push(
     written.map_err(|large| large.to_string())
 }
 
-/// Appends a condition: the new document if it is newer, otherwise the existing one.
+/// Appends a condition: the new document if it is newer, otherwise the existing document.
 fn append_if_newer(
     out: &mut Vec<u8>,
     (source, kept): (Identity, &SourceField),

@@ -228,7 +228,8 @@ async fn connect(uri: &str) -> Result<Client, Error> {
     Client::with_options(options)
 }
 
-/// The reason why the driver finds no server, as the lean client names it: the driver only says that it found none.
+/// The reason why the driver finds no server, as the lean client names it. The driver only says that it found
+/// no server.
 async fn cause(uri: &str, error: Error) -> Error {
     let deployment = match Deployment::new(uri, COMMAND_TIMEOUT).await {
         Ok(deployment) => deployment,

@@ -131,7 +131,7 @@ fn found(reply: &RawDocument) -> Option<Vec<Document>> {
     reply::documents(reply)?.map(|document| Document::try_from(document?).ok()).collect()
 }
 
-/// Converts a document to a letter, if it has the form of one.
+/// Converts a document to a letter, if it has the form of a letter.
 fn letter(document: &Document) -> Option<DeadLetter<'_>> {
     let headers = document.get_array("headers").ok()?.iter().map(|header| {
         let header = header.as_document()?;

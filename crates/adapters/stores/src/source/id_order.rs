@@ -1,4 +1,4 @@
-//! Builds filters for the `_id`s before and after a given one, in the order of the `_id` index.
+//! Builds filters for the `_id`s before and after a given `_id`, in the order of the `_id` index.
 //!
 //! A comparison in a filter (`$gt`) matches only values of its own type, while the index continues with the next type. So the
 //! filter also lists the types that follow.

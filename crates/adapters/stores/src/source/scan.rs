@@ -166,7 +166,8 @@ impl Source for Scan {
         Replay::FromStore
     }
 
-    /// An offset is the number of earlier documents: a removed or added document shifts all later ones.
+    /// An offset is the number of earlier documents: a removed or added document shifts the offsets of all
+    /// later documents.
     fn stable(&self) -> bool {
         false
     }

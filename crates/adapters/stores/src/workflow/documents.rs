@@ -52,7 +52,7 @@ pub(super) fn of_json<T: DeserializeOwned>(document: &RawDocument, key: &str) ->
     serde_json::from_slice(bytes(document, key)?).map_err(|error| damaged(&error.to_string()))
 }
 
-/// The fields of an instance apart from its id. Absent fields keep sparse indexes small.
+/// The fields of an instance without its id. Absent fields keep sparse indexes small.
 pub(super) fn fields(record: &Record) -> RawDocumentBuf {
     let mut fields = rawdoc! {
         "v": signed(record.version), "e": signed(record.epoch), "s": record.status.name(),
@@ -89,7 +89,7 @@ pub(super) fn extend(document: &mut RawDocumentBuf, more: &RawDocument) {
 ///
 /// # Errors
 ///
-/// If a field is missing that every version writes.
+/// If a field that every version writes is missing.
 pub(super) fn record(document: &RawDocument) -> Stored<Record> {
     let optional = |key| document.get_str(key).ok().map(str::to_owned);
     let (status, note) = status_of(document.get_str("s").unwrap_or_default(), optional("n"));
@@ -108,7 +108,8 @@ pub(super) fn record(document: &RawDocument) -> Stored<Record> {
     })
 }
 
-/// The instance of a document for a list: a damaged one is quarantined with its reason, so that it hides no other and shortens no page.
+/// The instance of a document for a list. A damaged instance counts as quarantined, with the reason, so that
+/// it hides no other and shortens no page.
 pub(super) fn found(document: &RawDocument) -> Option<Record> {
     let id = document.get_str("_id").ok()?;
     let damaged = |error: StoreError| Record {

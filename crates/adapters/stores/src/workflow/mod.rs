@@ -29,7 +29,7 @@ use transaction::{Together, end_sessions, together};
 const FORM: i64 = 1;
 /// Documents in one command at most.
 const DOCUMENTS_MAX: usize = 1000;
-/// Bytes of documents in one command at most, a sixth of what a server accepts.
+/// The largest size of the documents in one command, in bytes: a sixth of the server's limit.
 const BYTES_MAX: usize = 8 << 20;
 /// Connections of a process at most.
 const PLACES_MAX: usize = 1024;
@@ -58,8 +58,9 @@ pub struct Mongo {
 }
 
 impl Mongo {
-    /// Connects to database `db` of the deployment at `uri` with at most `connections` connections, and creates collections and indexes unless they
-    /// exist. A new store has this number of partitions; an existing one keeps its own.
+    /// Connects to database `db` of the deployment at `uri` with at most `connections` connections, and
+    /// creates collections and indexes unless they exist. A new store has this number of partitions; an
+    /// existing store keeps its number.
     ///
     /// # Errors
     ///
@@ -90,8 +91,8 @@ impl Mongo {
         Ok(Self { pool, partitions, stamp: AtomicI64::new(first), is_single: false })
     }
 
-    /// Opens a store as [`Self::open`] does, that writes each start and each change in a transaction. For comparisons: batches need fewer
-    /// commands.
+    /// Opens a store as [`Self::open`] does. The store writes each start and each change in its own
+    /// transaction. This mode serves comparisons: batches need fewer commands.
     ///
     /// # Errors
     ///
@@ -136,7 +137,8 @@ impl Mongo {
         find(&self.pool, collection, filter, sort, limit).await
     }
 
-    /// Keeps a definition, which becomes the latest of its name. Its number orders the versions: the clocks of processes may differ.
+    /// Keeps a definition, which becomes the latest of its name. Its number orders the versions, because the
+    /// clocks of processes may differ.
     async fn deploy_one(&self, definition: &Definition, now_ms: u64) -> Stored<()> {
         let version = definition.version();
         let id = rawdoc! {"n": &*version.name, "h": &*version.hash};
@@ -190,7 +192,8 @@ impl Mongo {
         Ok(inserted)
     }
 
-    /// Changes instances with one transaction if there is more than one write. If a change loses, each has its own transaction.
+    /// Changes instances with one transaction if the changes need several writes. If a change loses, each has
+    /// its own transaction.
     async fn commit_group(
         &self,
         group: &[RawDocumentBuf],
@@ -397,7 +400,7 @@ fn removal(collection: &str, ids: &[RawDocumentBuf]) -> RawDocumentBuf {
     rawdoc! {"delete": collection, "deletes": deletes}
 }
 
-/// The write concern of everything that is acknowledged.
+/// The write concern of all acknowledged writes.
 fn durable() -> RawDocumentBuf {
     rawdoc! {"w": "majority", "j": true}
 }
@@ -406,7 +409,7 @@ fn durable() -> RawDocumentBuf {
 struct Index {
     name: &'static str,
     keys: RawDocumentBuf,
-    /// The index contains only documents with this field, so it costs the others nothing.
+    /// The index contains only documents with this field, so other documents cost nothing.
     only: Option<&'static CStr>,
     is_unique: bool,
 }
@@ -474,7 +477,7 @@ async fn form(pool: &Pool, partitions: u16) -> Stored<u16> {
     stored_form(pool).await?.ok_or_else(missing)
 }
 
-/// The number of partitions of a store; none if there is no store.
+/// The number of partitions of a store; none without a store.
 async fn stored_form(pool: &Pool) -> Stored<Option<u16>> {
     let rows = find(pool, "form", rawdoc! {"_id": "form"}, rawdoc! {"_id": 1}, 1).await?;
     let Some(row) = rows.first() else { return Ok(None) };
@@ -507,7 +510,7 @@ async fn find(
     find_some(pool, collection, filter, None, sort, limit).await
 }
 
-/// The same, with some fields only.
+/// As [`find`], with some fields only.
 async fn find_some(
     pool: &Pool,
     collection: &str,
@@ -616,7 +619,7 @@ async fn server_time(pool: &Pool) -> Stored<i64> {
     time.map_err(|_| StoreError::Refused("the server does not tell its time".into()))
 }
 
-/// The statements that say that an owner lives, renew its partitions, and give others back.
+/// The statements that record that an owner lives, renew its partitions, and release others.
 fn renewals(request: &LeaseRequest, pool: &Pool, now_ms: i64) -> Vec<RawDocumentBuf> {
     let (owner, until_ms) = (request.owner.as_str(), now_ms.saturating_add(signed(request.ttl_ms)));
     let mut release = RawArrayBuf::new();
@@ -641,7 +644,7 @@ fn claim(request: &LeaseRequest, free: Lease, now_ms: i64) -> RawDocumentBuf {
     rawdoc! {"q": query, "u": {"$set": {"owner": &*request.owner, "until": until_ms, "epoch": signed(free.epoch + 1)}}}
 }
 
-/// The sessions of owners whose leases have ended, as the first number and the number of places.
+/// The sessions of owners whose leases have ended: for each owner, the first number and the number of places.
 fn gone(documents: &[RawDocumentBuf], now_ms: i64) -> impl Iterator<Item = (i64, usize)> {
     let ended = documents
         .iter()
@@ -651,7 +654,7 @@ fn gone(documents: &[RawDocumentBuf], now_ms: i64) -> impl Iterator<Item = (i64,
     })
 }
 
-/// The owner's partitions, and the free ones, among the documents about leases.
+/// The owner's partitions and the free partitions, among the documents about leases.
 fn leases(documents: &[RawDocumentBuf], owner: &str, now_ms: i64) -> (Leases, Vec<Lease>) {
     let (mut leases, mut free) = (Leases::default(), Vec::new());
     for document in documents {
@@ -713,7 +716,8 @@ impl Store for Mongo {
         insert(&self.pool, "signals", &documents).await
     }
 
-    /// The server's time is read first. It is past when it is used, so leases end a little early, and are free a little late.
+    /// Reads the server's time first. That time is slightly in the past when it is used. So leases end a
+    /// little early, and are free a little late.
     async fn lease(&self, request: &LeaseRequest) -> Stored<Leases> {
         let now_ms = server_time(&self.pool).await?;
         let rows = self.change_leases(&renewals(request, &self.pool, now_ms)).await?;
@@ -793,7 +797,7 @@ impl Store for Mongo {
         Ok(results)
     }
 
-    /// The removal is durable: an instance forgets the ids of signals whose removal is certain.
+    /// Removes signals durably: an instance forgets the ids of signals whose removal is certain.
     async fn remove(&self, signals: &[SignalKey]) -> Stored<()> {
         let ids: Vec<_> = signals.iter().map(|key| documents::signal_id(&key.instance, &key.id)).collect();
         self.delete("signals", &ids).await
@@ -947,7 +951,7 @@ fn newest(rows: &[TaskRow]) -> impl Iterator<Item = &TaskRow> {
     by_id.into_values()
 }
 
-/// The statement that writes a row of a task, unless a newer one is there.
+/// The statement that writes a row of a task, unless a newer row exists.
 fn task_change(row: &TaskRow) -> Stored<RawDocumentBuf> {
     let mut change = rawdoc! {"$set": documents::task(row)?};
     if row.assignee.is_none() {
@@ -957,12 +961,13 @@ fn task_change(row: &TaskRow) -> Stored<RawDocumentBuf> {
     Ok(rawdoc! {"q": query, "u": change, "upsert": true})
 }
 
-/// The values of documents. A document that lacks a field of every version is left out: it hides no other.
+/// The values of documents. A document without a field that every version writes is left out, so that it
+/// hides no other.
 fn readable<T>(documents: &[RawDocumentBuf], read: impl Fn(&RawDocument) -> Stored<T>) -> Vec<T> {
     documents.iter().filter_map(|document| read(document).ok()).collect()
 }
 
-/// The filter for keys after one.
+/// The filter for all keys after `after`.
 fn later(after: Option<&SignalKey>) -> RawDocumentBuf {
     after.map_or_else(RawDocumentBuf::new, |after| {
         rawdoc! {"_id": {"$gt": documents::signal_id(&after.instance, &after.id)}}

@@ -1,4 +1,4 @@
-//! Keeps connections to the primary. A command borrows one; a broken one is not returned.
+//! Keeps connections to the primary. A command borrows a connection; a broken connection is not returned.
 
 use std::collections::VecDeque;
 use std::sync::atomic::AtomicBool;
@@ -24,14 +24,14 @@ const PATIENCE: Duration = Duration::from_secs(30);
 pub(super) struct Pool {
     deployment: Deployment,
     pub(super) db: String,
-    /// The number that the sessions of this process follow from. No other process has it.
+    /// The unique number from which this process derives its sessions.
     pub(super) first: i64,
     /// Places for connections.
     pub(super) size: usize,
     /// Whether the server has transactions, as far as it is known.
     pub(super) has_transactions: AtomicBool,
     permits: Semaphore,
-    /// Places that are not in use, those with an open connection last.
+    /// Unused places; those with an open connection come last.
     idle: Mutex<VecDeque<Place>>,
 }
 
@@ -131,7 +131,7 @@ impl Pool {
     }
 }
 
-/// A place in use. It returns to the pool with this value.
+/// A place in use, which returns to the pool when this value is dropped.
 pub(super) struct Borrowed<'a> {
     pool: &'a Pool,
     place: Option<Place>,
@@ -139,7 +139,8 @@ pub(super) struct Borrowed<'a> {
 }
 
 impl Borrowed<'_> {
-    /// Runs a command, on a new connection if none is open. A connection that is dropped in the middle of a command never comes back.
+    /// Runs a command, on a new connection if none is open. A connection that is dropped during a command
+    /// does not return to the pool.
     ///
     /// # Errors
     ///
@@ -184,7 +185,8 @@ fn lock(idle: &Mutex<VecDeque<Place>>) -> MutexGuard<'_, VecDeque<Place>> {
     idle.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Whether another connection may succeed: this one may lead to a server that is no longer the primary.
+/// Whether another connection may succeed: this connection may lead to a server that is no longer the
+/// primary.
 fn is_transient(error: &WireError) -> bool {
     matches!(error, WireError::Server(error) if is_transient_code(error.code))
 }
@@ -229,7 +231,7 @@ pub(super) fn classify(error: &Error) -> StoreError {
     if is_refused || is_unusable { StoreError::Refused(reason) } else { StoreError::Unavailable(reason) }
 }
 
-/// The session of a place in the pool of the process with a number.
+/// The session of a place in the pool of the process with the number `first`.
 pub(super) fn session(first: i64, place: usize) -> Binary {
     let half = |salt: u64| mix(mix(first.cast_unsigned() ^ salt).wrapping_add(place as u64)).to_be_bytes();
     let mut bytes = [half(0), half(u64::MAX)].concat();

@@ -158,7 +158,7 @@ fn killed_servers_and_aborts_neither_lose_nor_duplicate_events() {
         .unwrap();
     for round in 0..3_u64 {
         let control = Arc::new(Control::default());
-        // The kill comes at some point after the start.
+        // The kill happens at some moment after the start.
         let (at, deployment) = (1 + (seed >> (4 * round)) % 4000, uri(&server));
         let before = next(&server, "d", 0).unwrap();
         let typed =

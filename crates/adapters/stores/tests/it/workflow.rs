@@ -21,7 +21,7 @@ use tokio::time::timeout;
 
 use crate::bench::{ask, shared, start, uri};
 
-/// More than one query covers.
+/// More partitions than one query covers.
 const PARTITIONS: u16 = 230;
 
 fn runtime() -> Runtime {
@@ -230,7 +230,7 @@ fn an_unusable_uri_is_refused() {
     });
 }
 
-/// A record that nothing else touches.
+/// A record that only its test changes.
 fn at_version(id: &str, version: u64) -> Record {
     Record { version, epoch: 1, ..record(id, b"{}".to_vec()) }
 }
@@ -279,7 +279,7 @@ fn the_next_owner_ends_the_transaction_that_a_dead_owner_left_open() {
         dead.publish(&signals).await.unwrap();
         let held = dead.lease(&lease("dead", 1)).await.unwrap().held;
         assert_eq!(held.len(), usize::from(PARTITIONS));
-        // The server changes the instances, and its answer never comes: the transaction stays open.
+        // The server changes the instances, and its answer never arrives: the transaction stays open.
         let _cut = proxy.begin(Disturbance::HalfOpen { direction: Direction::ToClient }).unwrap();
         timeout(Duration::from_secs(1), dead.commit(&changes(2))).await.unwrap_err();
         drop(dead);

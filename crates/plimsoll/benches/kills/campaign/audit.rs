@@ -35,11 +35,11 @@ pub fn audit(testbed: &Testbed, profile: &Profile, dir: &Path, inserted: u64) ->
     serde_json::from_slice(&made.stdout).context("parse the audit")
 }
 
-/// The directories of the feeders' runs that had a record acknowledged. A broker that loses such a record loses it from the source too,
-/// so that only these ledgers show it.
+/// The directories of the feeders' runs that had a record acknowledged. A broker that loses such a record
+/// loses it from the source too, so that only these ledgers show the loss.
 ///
 /// # Errors
-/// There is none, or the directory cannot be read.
+/// No such run exists, or the directory cannot be read.
 pub fn ledgers(dir: &Path, name: &str) -> anyhow::Result<Vec<PathBuf>> {
     let feed = format!("{name}-feed-");
     let is_ledger = |run: &PathBuf| {

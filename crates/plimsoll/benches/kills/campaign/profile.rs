@@ -53,7 +53,7 @@ pub struct Profile {
     pub server: Durability,
     /// The killed processes, in these proportions.
     pub victims: &'static [Victim],
-    /// The rest of its file. `BROKERS`, `URI` and `NAME` are replaced.
+    /// The rest of the pipeline's file. `BROKERS`, `URI` and `NAME` are replaced.
     pub file: &'static str,
     /// Overrides of the last run, which only writes the remaining events.
     pub hurry: &'static [&'static str],
@@ -164,7 +164,7 @@ pub const GUARDED: &[Profile] = &[
     },
 ];
 
-/// Profiles that each lack one guard. The one with another server comes last.
+/// Profiles that each lack one guard. The profile with another server comes last.
 ///
 /// The guard of `insert` and `changes` is the id of a document. The guard of `transactional` is the position
 /// in the transaction of the documents. Rows without a guard give documents new ids, or store positions
@@ -178,7 +178,7 @@ pub const UNGUARDED: &[Profile] = &[
         says: "positions kept before the sink acknowledged (at-most-once)",
         wanted: Wanted::Loss,
         victims: &[Engine],
-        // Small commands, one at a time, so that one is always in flight.
+        // Small commands, one at a time, so that a command is always in flight.
         file: "guarantee: at-most-once\nin_flight: {events: 3000, batch: 10}\nthreads: {pool: 1}\n\
                sink: {insert: {uri: 'URI', collection: kills.NAME, form: full, connections: 1}}\n",
         hurry: &["in_flight.batch=500", "sink.insert.connections=4"],

@@ -1,6 +1,6 @@
 //! Generates random numbers that follow from a seed.
 
-/// Knuth's MMIX generator; its upper bits are the good ones.
+/// Knuth's MMIX generator, whose upper bits are the most random.
 #[derive(Clone, Debug)]
 pub struct Random(u64);
 

@@ -20,7 +20,8 @@ use super::testbed::Testbed;
 
 /// The time limit for a pipeline to work again, and to write the remaining events, in nanoseconds.
 const PATIENCE_NS: u64 = 240 * SECOND_NS;
-/// After this time without a write, in nanoseconds, a row that must lose events expects no further one.
+/// The time without a write, in nanoseconds, after which a row that must lose events expects no further
+/// write.
 const QUIET_NS: u64 = 15 * SECOND_NS;
 /// The longest delay of a kill after the pipeline works, and the longest downtime.
 const MOMENT_MS: u64 = 1500;
@@ -28,8 +29,8 @@ const DOWN_MS: u64 = 500;
 const LOOK: Duration = Duration::from_millis(50);
 const AUDIT_EVERY: Duration = Duration::from_secs(1);
 
-/// Runs a row: rounds of kills with an audit after each. Without a guard it ends as soon as that is noticed.
-/// A failure is part of the row.
+/// Runs a row: rounds of kills with an audit after each. A row without a guard ends as soon as an audit
+/// notices that. A failure is part of the row.
 pub fn run(
     testbed: &mut Testbed,
     profile: &Profile,

@@ -1,4 +1,4 @@
-//! Compares the instances of a store with the ledger, and asks why the open ones wait.
+//! Compares the instances of a store with the ledger, and asks why open instances wait.
 
 use std::collections::BTreeMap;
 
@@ -47,7 +47,7 @@ pub struct Found {
     pub unexplained: u64,
     /// Broken invariants, and dead letters.
     pub broken: u64,
-    /// The first ones, in words.
+    /// The first faults, as sentences.
     pub examples: Vec<String>,
 }
 
@@ -105,7 +105,7 @@ macro_rules! either {
     };
 }
 
-/// Opens the store for one piece of work: the server may have been killed since the last one.
+/// Opens the store for one piece of work: the server may have been killed since the last piece.
 fn on<T>(address: &Address, work: impl AsyncFnOnce(&Either) -> anyhow::Result<T>) -> anyhow::Result<T> {
     let runtime: Runtime = Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
@@ -174,7 +174,7 @@ pub async fn compared(store: &impl Store, ledger: &BTreeMap<String, Vec<u64>>) -
 }
 
 impl Found {
-    /// Compares the signals that an instance applied with the acknowledged ones.
+    /// Compares the applied signals of an instance with its acknowledged signals.
     fn signals_of(&mut self, record: &Record, sent: &[u64]) -> anyhow::Result<()> {
         let state = State::decode(&record.body).context("read a state")?;
         let seen = state.data.get("seen").and_then(Value::as_array);

@@ -1,4 +1,5 @@
-//! Starts instances and sends them signals over HTTP, from several threads, and keeps what was acknowledged.
+//! Starts instances and sends them signals over HTTP, from several threads, and records the acknowledged
+//! requests.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -10,7 +11,7 @@ use anyhow::{anyhow, ensure};
 use super::http::Http;
 use super::ledger::{Entry, Ledger};
 
-/// The definition of the instances: each counts its signals, rests, and ends after the last one.
+/// The definition of the instances: each counts its signals, rests, and ends after the last signal.
 pub const DEFINITION: &str = "
 name: parcel
 steps:
@@ -30,9 +31,9 @@ const NAME: &str = "parcel";
 pub const SIGNALS: u64 = 4;
 /// The signals of an instance that stays open.
 const SIGNALS_OPEN: u64 = 2;
-/// One instance in so many stays open.
+/// One instance in this many stays open.
 const OPEN_EVERY: u64 = 5;
-/// One acknowledged request in so many is sent again.
+/// One acknowledged request in this many is sent again.
 const AGAIN_EVERY: u64 = 4;
 /// Threads of a round.
 pub const CLIENTS: usize = 4;
@@ -45,7 +46,7 @@ pub struct Clients {
 }
 
 impl Clients {
-    /// Starts a number of threads.
+    /// Starts this number of client threads.
     ///
     /// # Errors
     /// A thread cannot be started.
@@ -65,7 +66,7 @@ impl Clients {
     /// A client has given up.
     pub fn acknowledged(&self) -> anyhow::Result<u64> {
         let is_well = self.threads.iter().all(|thread| !thread.is_finished());
-        ensure!(is_well, "a client has given up: the round's end tells why");
+        ensure!(is_well, "a client has given up: the error at the round's end names the reason");
         Ok(self.ledger.len())
     }
 

@@ -14,7 +14,7 @@ use super::testbed::Address;
 const PROGRAM: &str = env!("CARGO_BIN_EXE_plimsoll");
 /// The limit of unexpected ends of one engine in a round.
 const ENDS_MAX: u32 = 20;
-/// The services of a round; one worker more has no HTTP interface.
+/// The number of services in a round; an additional worker has no HTTP interface.
 const SERVICES: usize = 2;
 /// Services at most.
 const SERVICES_MAX: usize = 8;
@@ -71,20 +71,20 @@ impl Engines {
         self.all.len()
     }
 
-    /// One of them.
+    /// One of the engines.
     pub fn engine(&mut self, at: usize) -> &mut Engine {
         &mut self.all[at]
     }
 
-    /// Restarts those that have ended by themselves.
+    /// Restarts engines that have ended by themselves.
     ///
     /// # Errors
-    /// One ends again and again, or panicked.
+    /// An engine ends again and again, or panicked.
     pub fn tend(&mut self) -> anyhow::Result<()> {
         self.all.iter_mut().try_for_each(Engine::tend)
     }
 
-    /// Unexpected ends of all.
+    /// Unexpected ends of all engines.
     pub fn ends(&self) -> u32 {
         self.all.iter().map(|engine| engine.ends).sum()
     }

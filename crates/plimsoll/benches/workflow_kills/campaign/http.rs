@@ -1,4 +1,4 @@
-//! Sends requests to several services, and keeps on until one of them acknowledges.
+//! Sends requests to several services, and retries until a service acknowledges.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -17,7 +17,7 @@ const PAUSE: Duration = Duration::from_millis(20);
 /// The limit of an answer.
 const BODY_BYTES_MAX: usize = 1 << 20;
 
-/// A client of services that do the same.
+/// A client of services on the same store.
 pub struct Http {
     services: Vec<SocketAddr>,
     current: usize,
@@ -33,7 +33,7 @@ impl Http {
     /// Sends a `PUT` until it is acknowledged. Every attempt has the same id, so repetitions change nothing.
     ///
     /// # Errors
-    /// No service acknowledged in time: with the last answer.
+    /// No service acknowledged in time; the error contains the last answer.
     pub fn put(&mut self, path: &str, body: &str) -> anyhow::Result<()> {
         let began = clock::now();
         loop {

@@ -20,7 +20,7 @@ pub struct Entry {
     pub signal: Option<u64>,
 }
 
-/// A ledger that is written.
+/// A ledger that is open for writing.
 #[derive(Debug)]
 pub struct Ledger {
     file: Mutex<File>,

@@ -36,7 +36,8 @@ const ROUND_KILLS: u32 = 8;
 pub struct Plan {
     /// Kills over all stores.
     pub kills: u32,
-    /// The seed of kinds and times; none continues with that of the directory, or takes a new one.
+    /// The seed of kinds and times. Without it, the seed of an existing campaign in the directory, or a new
+    /// seed.
     pub seed: Option<u64>,
     /// The directory of results, ledgers and logs.
     pub out: PathBuf,
@@ -54,7 +55,7 @@ struct Header {
     store: Option<Backend>,
 }
 
-/// Runs the rounds that are left; returns whether all of the campaign hold.
+/// Runs the remaining rounds; returns whether all rounds of the campaign hold.
 ///
 /// # Errors
 /// The directory has the results of another campaign, or cannot be used.

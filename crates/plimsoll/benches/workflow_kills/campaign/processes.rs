@@ -31,7 +31,7 @@ pub struct Comparison {
     pub load: Duration,
     /// Threads of clients.
     pub clients: usize,
-    /// Turns of each number.
+    /// The turns for each number of processes.
     pub rounds: u32,
     /// The length of the leases.
     pub lease: Span,
@@ -58,7 +58,7 @@ pub struct Turn {
     pub found: Found,
 }
 
-/// Runs all turns, by turns over numbers of processes.
+/// Runs all turns, and alternates the numbers of processes.
 ///
 /// # Errors
 /// A server or a process does not start, or a request is never acknowledged.

@@ -27,7 +27,7 @@ const PROGRESS: u64 = 20;
 /// The longest delay of a kill after work goes on, and the longest downtime.
 const MOMENT_MS: u64 = 400;
 const DOWN_MS: u64 = 400;
-/// One cut of the network in so many lasts longer than a lease.
+/// One cut of the network in this many lasts longer than a lease.
 const LONG_EVERY: u64 = 4;
 
 /// The order for a round.
@@ -212,7 +212,7 @@ impl<'a> Trial<'a> {
     }
 }
 
-/// Waits until no work is left, and audits. What is still wrong after the time limit is the result.
+/// Waits until no work is left, and audits. Faults that remain after the time limit are the result.
 ///
 /// # Errors
 /// The ledger or the store cannot be read.

@@ -15,7 +15,7 @@ use super::trial::{self, Trial};
 const DOCUMENTS: usize = 20_000;
 /// The collection of the loads.
 const NAMESPACE: &str = "plimsoll.selftest";
-/// The places of the documents that a member loses, and of those that it changes.
+/// The positions of the documents that a member loses.
 const LOST: [usize; 3] = [0, 777, 12_000];
 const FLIPPED: [usize; 2] = [5, 15_000];
 
@@ -52,7 +52,8 @@ pub fn members() -> anyhow::Result<Finding> {
     Ok(Finding { name: "members that lose and change documents", passed, figure: honest(passed, figure) })
 }
 
-/// Leaves a copy of a document on a second shard, behind a mongos that hides it and one that shows it.
+/// Leaves a copy of a document on a second shard, behind a mongos that hides the copy and a mongos that shows
+/// it.
 ///
 /// # Errors
 /// The load cannot be sent, or its documents cannot be read back.
@@ -86,7 +87,7 @@ fn load(address: SocketAddr) -> anyhow::Result<Trial> {
     trial::run_with("lies", &overrides, address)
 }
 
-/// The `_id`s of documents that a defect befell.
+/// The `_id`s of documents with a defect.
 fn taken<const N: usize>(ids: [Option<Bson>; N]) -> anyhow::Result<Vec<Bson>> {
     let taken: Vec<Bson> = ids.into_iter().flatten().collect();
     ensure!(

@@ -218,13 +218,14 @@ pub fn stale() -> anyhow::Result<Finding> {
 /// Trials until a worker reads between another worker's read and its repetition.
 const BACKWARDS_TRIALS_MAX: u32 = 20;
 
-/// Lets a server leave every update without a clear answer, and then show it to the worker that sent it alone.
+/// Lets a server leave the outcome of every update unknown, and then show the update only to the worker that
+/// sent it.
 ///
 /// # Errors
 /// The load cannot be sent.
 pub fn backwards() -> anyhow::Result<Finding> {
     let (mut introduced, mut noticed, mut accused) = (0, 0, 0);
-    // The worker that sent the update may not have read it before another worker reads, which is then no anomaly.
+    // If another worker reads before the sender of the update has read it, no anomaly occurs.
     for _ in 0..BACKWARDS_TRIALS_MAX {
         let server =
             start(Defects { doubt_update_every: Some(1), stale_read_every: Some(1), ..Defects::default() })?;
@@ -238,7 +239,7 @@ pub fn backwards() -> anyhow::Result<Finding> {
     }
     let passed = noticed > 0 && noticed <= introduced && accused == 0;
     let figure = format!("{introduced} reads of others went back, {noticed} noticed");
-    Ok(Finding { name: "a server that takes back what another read", passed, figure })
+    Ok(Finding { name: "a server that takes back updates others read", passed, figure })
 }
 
 fn read_at_majority(server: &Server) -> anyhow::Result<Trial> {
@@ -256,7 +257,7 @@ fn reads(trial: &Trial, anomaly: &str) -> u64 {
     operations.values().filter_map(|operation| operation.errors.get(anomaly)).sum()
 }
 
-/// Whether every document is there once, with its content.
+/// Whether every document exists once, with its content.
 fn documents_are_intact(found: &Findings) -> bool {
     found.lost + found.corrupted + found.duplicated + found.phantom + found.not_audited == 0
 }
@@ -280,7 +281,7 @@ pub(super) fn same(caught: Vec<Bson>, introduced: &[Bson]) -> bool {
     caught.len() == introduced.len() && introduced.iter().all(|id| caught.contains(id))
 }
 
-/// Whether the defects befell exactly these documents, and at least one. Several defects may befall one document.
+/// Whether exactly these documents, and at least one, have a defect. One document may have several defects.
 fn same_documents(caught: &[Bson], introduced: &[Bson]) -> bool {
     !introduced.is_empty()
         && caught.iter().all(|id| introduced.contains(id))

@@ -51,7 +51,7 @@ const CHECKS: [Check; 16] = [
 /// The longer checks.
 const MORE: [Check; 2] = [pairs::same, pairs::handicap];
 
-/// Runs every self-test; the longer ones only on request.
+/// Runs every self-test; longer self-tests only on request.
 ///
 /// # Errors
 /// A check cannot be run.

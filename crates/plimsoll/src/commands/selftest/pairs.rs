@@ -1,4 +1,4 @@
-//! Compares real runs: a server with itself, and with one that takes 10 % longer.
+//! Compares real runs: a server with itself, and with a server that takes 10 % longer.
 
 use std::time::Duration;
 

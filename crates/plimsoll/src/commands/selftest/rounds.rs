@@ -14,7 +14,7 @@ use crate::cli::SelftestArgs;
 use crate::terminal::{print, say};
 use plimsoll_run::exit::{Deserves, Exit, Outcome};
 
-/// The limit of defects of a kind in one round: an audit names no more documents.
+/// The limit of defects of a kind in one round: an audit names at most this many documents.
 const DEFECTS_MAX: u64 = plimsoll_ledger::audit::EXAMPLES_MAX as u64;
 
 /// The size of a round, and the rate of its defects.
@@ -22,7 +22,7 @@ const DEFECTS_MAX: u64 = plimsoll_ledger::audit::EXAMPLES_MAX as u64;
 pub struct Size {
     /// Documents.
     pub documents: u64,
-    /// The number of documents of which one is forgotten, one has a flipped bit and one is stored twice.
+    /// One in this many documents is forgotten, one gets a flipped bit, and one is stored twice.
     pub one_in: u64,
 }
 
@@ -99,7 +99,7 @@ pub fn rounds(args: &SelftestArgs, rounds: u32) -> Outcome<Exit> {
     Ok(if made.iter().all(|round| round.exact) { Exit::Held } else { Exit::Failed })
 }
 
-/// Refuses a round without a defect, which proves nothing, and one with more defects than an audit names.
+/// Refuses a round without a defect, which proves nothing, and a round with more defects than an audit names.
 fn check(size: Size) -> anyhow::Result<()> {
     let defects = size.documents / size.one_in.max(1);
     ensure!(

@@ -99,7 +99,7 @@ impl Starting {
         Ok(address)
     }
 
-    /// Stops the servers started so far; the error that led here is the one to report.
+    /// Stops the servers started so far. Only the error that caused the stop is reported.
     fn stop(&self) {
         let Ok(registry) = Registry::of(&self.cache) else { return };
         for entry in self.entries.iter().rev() {

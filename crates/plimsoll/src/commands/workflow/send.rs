@@ -38,7 +38,7 @@ pub(super) fn signal(args: &SendArgs) -> Outcome {
     publish(&args.store, &args.instance, args.id.clone(), body)
 }
 
-/// Cancels an instance, which must exist.
+/// Cancels an existing instance.
 ///
 /// # Errors
 /// The instance is unknown, or the store fails.
@@ -47,7 +47,7 @@ pub(super) fn cancel(args: &InstanceArgs, reason: &str) -> Outcome {
     publish(&args.store, &args.instance, None, Body::Cancel { reason: reason.to_owned() })
 }
 
-/// Lets an instance try again, which must exist.
+/// Lets an existing instance try again.
 ///
 /// # Errors
 /// The instance is unknown, or the store fails.

@@ -31,7 +31,7 @@ pub(super) struct Opened {
 }
 
 impl Opened {
-    /// Opens the store, which must exist.
+    /// Opens an existing store.
     ///
     /// # Errors
     /// The arguments are invalid, or the server is unreachable.

@@ -20,7 +20,7 @@ use super::{audit, broker, file, start, sum, terminate};
 use crate::program::{json, plimsoll_with, server, stderr, uri};
 
 const EVENTS: u64 = 2000;
-/// The distance between invalid lines, if there are any.
+/// The distance between invalid lines, if any.
 const BAD_EVERY: u64 = 100;
 const LONG: Duration = Duration::from_secs(60);
 

@@ -38,8 +38,8 @@ fn a_writer_that_waits_for_its_broker_uses_little_cpu() {
     let writer = start(&file(dir.path(), "slow.yaml", &text), &dir.path().join("run"));
     sleep(Duration::from_secs(3));
     let before = ticks(&writer);
-    // The writer's thread may be delayed within a request, and then the library does poll: the smallest of
-    // several values counts.
+    // If the writer's thread is delayed within a request, the library polls. So the smallest of several
+    // values counts.
     let used = (0..4).map(|_| while_stopped(&broker, &writer)).min().unwrap();
     assert_eq!(terminate(writer).code(), Some(0));
     assert!(before > 10, "the writer worked before the pause: {before} ticks");

@@ -24,7 +24,7 @@ fn started_by(parent: u32, program: &Path) -> Option<PathBuf> {
     fs::read_dir("/proc").unwrap().flatten().map(|entry| entry.path()).find(is_it)
 }
 
-/// The first and the last CPU that this process may use: different ones if there are two.
+/// The first and the last CPU that this process may use: different CPUs if it may use two.
 fn first_and_last_cpu() -> [String; 2] {
     let all = status(Path::new("/proc/self"), "Cpus_allowed_list").unwrap();
     let is_sign = |sign: char| matches!(sign, '-' | ',');

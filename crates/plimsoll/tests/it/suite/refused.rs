@@ -11,7 +11,7 @@ fn a_collection_with_documents_is_refused_or_dropped_as_the_row_says() {
     let file = write(dir.path(), "full.csv", rows);
     let quick = dir.path().join("quick.yaml");
     let server = shared();
-    // The first test has its own collection; the second drops the one that its scenario names.
+    // The first test has its own collection; the second drops the collection that its scenario names.
     for collection in ["suite_full_quick_1", "suite_full_quick"] {
         let (first, named) = (dir.path().join(collection), format!("collection=plimsoll_suite.{collection}"));
         let run = ["run", quick.to_str().unwrap(), "--server", &server, "--set", &named, "-q", "--out"];

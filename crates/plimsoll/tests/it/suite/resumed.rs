@@ -25,7 +25,7 @@ fn a_killed_suite_ends_its_run_and_continues() {
     begun.wait().unwrap();
     let here = out.join("002-long/run");
     wait_for("the end of the run", || !is_running(here.to_str().unwrap()));
-    // Cuts the last line as well.
+    // Appends an incomplete line, like a kill during a write.
     let csv = fs::read(out.join("results.csv")).unwrap();
     fs::write(out.join("results.csv"), [&csv[..], b"2,long,scen"].concat()).unwrap();
     let elsewhere = on_another_machine(&out, || suite(&["--resume", out.to_str().unwrap(), "-q"]));

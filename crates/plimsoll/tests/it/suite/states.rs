@@ -1,4 +1,4 @@
-//! Tests the states of collections that only a run itself can see: its server ends with it.
+//! Tests the states of collections on a server that ends with the run, so that only the run sees them.
 
 use std::fs;
 use std::path::Path;
