@@ -22,6 +22,7 @@ pub struct Span {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Transactions {
     all: BTreeSet<Vec<Span>>,
+    unchecked: u64,
 }
 
 impl Span {
@@ -33,18 +34,34 @@ impl Span {
 }
 
 impl Transactions {
-    /// Adds a transaction. Ignores a transaction of one document, which is always written as a whole, and
-    /// every transaction over the limits.
+    /// Adds a transaction. Ignores a transaction of one document, which is always written as a whole. A transaction over
+    /// the limits is only counted.
     pub fn add(&mut self, spans: Vec<Span>) {
         let documents: u64 = spans.iter().map(|span| span.count).sum();
-        if documents > 1 && spans.len() <= SPANS_MAX && self.all.len() < TRANSACTIONS_MAX {
-            self.all.insert(spans);
+        if documents <= 1 || self.all.contains(&spans) {
+            return;
         }
+        if spans.len() <= SPANS_MAX && self.all.len() < TRANSACTIONS_MAX {
+            self.all.insert(spans);
+        } else {
+            self.add_unchecked(1);
+        }
+    }
+
+    /// Adds transactions that are only counted.
+    pub fn add_unchecked(&mut self, transactions: u64) {
+        self.unchecked = self.unchecked.saturating_add(transactions);
+    }
+
+    /// The number of transactions over the limits: the audit cannot check them.
+    pub const fn unchecked(&self) -> u64 {
+        self.unchecked
     }
 
     /// Adds the transactions of another owner or of a shard of the same allocation.
     pub fn merge(&mut self, other: &Self) {
         other.iter().for_each(|spans| self.add(spans.to_vec()));
+        self.add_unchecked(other.unchecked);
     }
 
     /// The spans of each transaction.
@@ -54,7 +71,7 @@ impl Transactions {
 
     /// Whether no transaction has an unknown outcome.
     pub fn is_empty(&self) -> bool {
-        self.all.is_empty()
+        self.all.is_empty() && self.unchecked == 0
     }
 }
 
@@ -81,6 +98,16 @@ mod tests {
             mine.iter().collect::<Vec<_>>(),
             [&[span(3, 1), span(9, 1)][..], &[span(20, 2)], &[span(30, 2)]]
         );
+        assert_eq!(mine.unchecked(), 2, "the long one of each owner");
         assert_eq!(span(3, 2).slots().map(|slot| slot.local).collect::<Vec<_>>(), [3, 4]);
+    }
+
+    #[test]
+    fn transactions_beyond_the_limit_are_counted() {
+        let mut all = Transactions::default();
+        (0..TRANSACTIONS_MAX as u64 + 3).for_each(|number| all.add(vec![span(2 * number, 2)]));
+        // A repetition of a kept transaction is no further one.
+        all.add(vec![span(0, 2)]);
+        assert_eq!((all.iter().count(), all.unchecked()), (TRANSACTIONS_MAX, 3));
     }
 }

@@ -60,6 +60,9 @@ pub struct Integrity {
     /// Transactions with an unknown commit: the server has some of their writes and lacks others.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub half_transactions: u64,
+    /// Transactions with an unknown commit that were not checked, because the ledger keeps no more: an open question.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub unchecked_transactions: u64,
     /// Increments (`$inc`) that the server acknowledged and that the documents' counters lack.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub lost_increments: u64,
@@ -244,6 +247,7 @@ impl Integrity {
             (&mut self.corrupted, other.corrupted),
             (&mut self.read_then_gone, other.read_then_gone),
             (&mut self.half_transactions, other.half_transactions),
+            (&mut self.unchecked_transactions, other.unchecked_transactions),
             (&mut self.lost_increments, other.lost_increments),
             (&mut self.extra_increments, other.extra_increments),
             (&mut self.missing_from_index, other.missing_from_index),
@@ -325,6 +329,7 @@ mod tests {
             missing_from_index: from + 16,
             member_differences: from + 17,
             unplaced: from + 18,
+            unchecked_transactions: from + 19,
             audit_s: from as f64,
             ..Integrity::default()
         };
@@ -350,6 +355,7 @@ mod tests {
             missing_from_index: whole.missing_from_index + 16,
             member_differences: whole.member_differences + 17,
             unplaced: whole.unplaced + 18,
+            unchecked_transactions: whole.unchecked_transactions + 19,
             audit_s: 2000.0,
             ..whole
         };

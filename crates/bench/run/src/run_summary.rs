@@ -344,13 +344,7 @@ fn invalid(run: &Run, account: &Account<'_>) -> Vec<String> {
         _ if account.stopped => reasons.push("the run was interrupted".to_owned()),
         _ => {}
     }
-    if let Some(unread) = run.integrity.as_ref().filter(|integrity| !integrity.is_known()) {
-        let reason = unread.reason.clone().unwrap_or_default();
-        reasons.push(format!("the documents could not be read back: {reason}"));
-    }
-    if run.integrity.as_ref().is_some_and(|integrity| integrity.is_known() && !integrity.is_whole()) {
-        reasons.push("the documents on a member of the replica set were not compared".to_owned());
-    }
+    reasons.extend(run.integrity.iter().flat_map(open_questions));
     if run.client.limited {
         reasons.push("the tool itself may have limited the load".to_owned());
     }
@@ -364,6 +358,22 @@ fn invalid(run: &Run, account: &Account<'_>) -> Vec<String> {
     reasons
 }
 
+/// The questions that the read-back leaves open.
+fn open_questions(integrity: &Integrity) -> Vec<String> {
+    if !integrity.is_known() {
+        let reason = integrity.reason.clone().unwrap_or_default();
+        return vec![format!("the documents could not be read back: {reason}")];
+    }
+    let mut open = Vec::new();
+    if !integrity.is_whole() {
+        open.push("the documents on a member of the replica set were not compared".to_owned());
+    }
+    if integrity.unchecked_transactions > 0 {
+        open.push("transactions of unknown outcome were not checked".to_owned());
+    }
+    open
+}
+
 /// Ceiling ÷ achieved, both in operations per second. `None` if the rate has too little support: fewer than `OPERATIONS_MIN`
 /// operations in less than `LOAD_NS_MIN`.
 fn headroom(ceiling: Option<f64>, achieved: f64, operations: u64, load_ns: u64) -> Option<f64> {
@@ -374,6 +384,14 @@ fn headroom(ceiling: Option<f64>, achieved: f64, operations: u64, load_ns: u64) 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn transactions_that_were_not_checked_are_an_open_question() {
+        let unchecked = Integrity { unchecked_transactions: 2, ..Integrity::default() };
+        assert!(unchecked.holds());
+        assert_eq!(open_questions(&unchecked), ["transactions of unknown outcome were not checked"]);
+        assert!(open_questions(&Integrity::default()).is_empty());
+    }
 
     #[test]
     fn a_rate_without_support_has_no_headroom() {

@@ -62,7 +62,7 @@ pub fn audit(
 pub fn is_intact(integrity: &Integrity) -> bool {
     let counted = integrity.proof == Proof::Counted;
     let enough = !counted || integrity.found >= integrity.acknowledged;
-    integrity.holds() && integrity.is_whole() && enough
+    integrity.holds() && integrity.is_whole() && integrity.unchecked_transactions == 0 && enough
 }
 
 fn read(
@@ -130,6 +130,7 @@ fn integrity(subject: &Subject<'_>, audited: Audited) -> Integrity {
         corrupted: findings.corrupted,
         read_then_gone: if counted { 0 } else { findings.read_then_gone },
         half_transactions: if counted { 0 } else { findings.half_transactions },
+        unchecked_transactions: findings.unchecked_transactions,
         lost_increments: if counted { 0 } else { findings.lost_increments },
         extra_increments: if counted { 0 } else { findings.extra_increments },
         missing_from_index: if counted { 0 } else { findings.missing_from_index },
@@ -230,6 +231,7 @@ mod tests {
             (found(Proof::Counted, 9, 0), false),
             (found(Proof::NotAudited, 0, 0), false),
             (found(Proof::FireAndForget, 0, 0), true),
+            (Integrity { unchecked_transactions: 1, ..found(Proof::Proven, 10, 0) }, false),
         ] {
             assert_eq!(is_intact(&integrity), expected, "{integrity:?}");
         }

@@ -255,6 +255,7 @@ fn tell(integrity: &Integrity, id: RunId, path: &Path, args: &AuditArgs) -> Outc
         ("corrupted", integrity.corrupted),
         ("read, then gone", integrity.read_then_gone),
         ("half transactions", integrity.half_transactions),
+        ("open transactions", integrity.unchecked_transactions),
         ("lost increments", integrity.lost_increments),
         ("extra increments", integrity.extra_increments),
         ("missing from index", integrity.missing_from_index),

@@ -242,6 +242,10 @@ impl<'a> Audit<'a> {
             corrupted: self.tally.corrupted.count,
             read_then_gone: self.tally.read_then_gone.count,
             half_transactions: self.tally.half_transactions.count,
+            unchecked_transactions: self
+                .ledger
+                .changes()
+                .map_or(0, |changes| changes.transactions.unchecked()),
             lost_increments: self.tally.lost_increments.count,
             extra_increments: self.tally.extra_increments.count,
             missing_from_index: self.tally.missing_from_index.count,

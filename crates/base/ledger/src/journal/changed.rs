@@ -157,6 +157,7 @@ mod tests {
         let mut grouped = changes(0, 10);
         let span = |local| Span { first: Slot { worker: 1, local }, count: 3 };
         (0..500).for_each(|local| grouped.transactions.add(vec![span(local), span(local + 900)]));
+        grouped.transactions.add_unchecked(7);
         grouped.versions.read(Slot { worker: 1, local: 11 });
         let pages = [Changes::default(), changes(0, 3000), changes(50_000, 0), changes(50, 3000)];
         for changes in pages.into_iter().chain([all, grouped]) {

@@ -1,4 +1,5 @@
-//! Encodes the transactions of unknown outcome in a saved ledger: for each the number of its spans, then two words a span.
+//! Encodes the transactions of unknown outcome in a saved ledger: for each the number of its spans, then two words a span. A last
+//! record without transactions has the number of those that were only counted.
 
 use super::list::{LOCAL_BITS, packed, unpacked};
 use crate::numbers::{Allocation, Slot};
@@ -25,6 +26,11 @@ pub(super) fn words(transactions: &Transactions) -> Vec<(u32, Box<Words>)> {
         }
         used += needed;
     }
+    if transactions.unchecked() > 0 {
+        let mut words = Box::new([0; WORDS]);
+        words[0] = transactions.unchecked();
+        records.push((0, words));
+    }
     records
 }
 
@@ -43,6 +49,9 @@ pub(super) fn read(words: &Words, count: u32, allocation: &Allocation) -> Option
         let pairs = after.get(..usize::try_from(*spans).ok()?.checked_mul(2)?)?;
         read.add(pairs.chunks_exact(2).map(|pair| span(pair, allocation)).collect::<Option<_>>()?);
         rest = &after[pairs.len()..];
+    }
+    if count == 0 {
+        read.add_unchecked(words[0]);
     }
     Some(read)
 }

@@ -174,7 +174,20 @@ pub(super) fn leftovers(run: &Run) -> Vec<String> {
         .chain(compared(integrity))
         .chain(placed(integrity))
         .chain(left_out)
+        .chain(unchecked(integrity))
         .collect()
+}
+
+/// The transactions that nothing is known about.
+fn unchecked(integrity: &Integrity) -> Option<String> {
+    let count = integrity.unchecked_transactions;
+    let verb = if count == 1 { "was" } else { "were" };
+    (count > 0).then(|| {
+        format!(
+            "{} of unknown outcome {verb} not checked: the ledger keeps 65,536 transactions, each with up to 250 operations.",
+            counted(count, "transaction")
+        )
+    })
 }
 
 /// The members that were compared.
