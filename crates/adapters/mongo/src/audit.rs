@@ -112,6 +112,13 @@ pub enum Error {
     NoTarget(String),
 }
 
+impl Error {
+    /// Whether a server or the network closed a connection, so that another one may succeed.
+    pub fn is_lost_connection(&self) -> bool {
+        matches!(self, Self::Majority(MajorityError::Wire(plimsoll_wire::Error::Lost { .. })))
+    }
+}
+
 impl From<plimsoll_wire::Error> for Error {
     fn from(error: plimsoll_wire::Error) -> Self {
         Self::Majority(error.into())

@@ -7,7 +7,7 @@ use plimsoll_deployment::collection::InitialState;
 use plimsoll_ledger::{Ledger, OtherWriters, Run, Touched};
 use plimsoll_measure::clock;
 use plimsoll_measure::integrity::{Integrity, Proof};
-use plimsoll_mongo::audit::{Audited, Listener, Scope, examples, examples_of_copies, scan};
+use plimsoll_mongo::audit::{Audited, Error, Listener, Scope, examples, examples_of_copies, scan};
 use plimsoll_mongo::setup::Setup;
 use plimsoll_wire::{ConnectOptions, Connection, W, WriteConcern};
 
@@ -20,6 +20,8 @@ const SERVERS_DEFAULT: &str = "the server's default";
 const EXAMPLES: usize = 5;
 /// The pause between two attempts to reach a server.
 const LOOK_AGAIN: Duration = Duration::from_millis(200);
+/// The most scans of an audit whose connection is lost. A server that stood still may close the connection on which it was read.
+const SCANS_MAX: u32 = 3;
 
 /// The inputs of an audit.
 #[derive(Debug)]
@@ -73,11 +75,24 @@ fn read(
     let scope = scope(subject);
     // Report the start of the audit now: the wait for the server below reports no progress.
     listener.read(0);
-    runtime.block_on(wait(&subject.servers, subject.patience, listener));
-    // Every mongos shows the same collection, so one of them is read.
-    runtime
-        .block_on(scan(&subject.servers, subject.ledger, scope, listener))
-        .context("read the documents back")
+    runtime.block_on(scan_patiently(subject, scope, listener)).context("read the documents back")
+}
+
+/// Scans anew if a connection is lost: reading changes nothing.
+async fn scan_patiently(
+    subject: &Subject<'_>,
+    scope: Scope<'_>,
+    listener: &mut impl Listener,
+) -> Result<Audited, Error> {
+    let mut scans = 1;
+    loop {
+        wait(&subject.servers, subject.patience, listener).await;
+        // Every mongos shows the same collection, so one of them is read.
+        match scan(&subject.servers, subject.ledger, scope, listener).await {
+            Err(error) if error.is_lost_connection() && scans < SCANS_MAX => scans += 1,
+            done => return done,
+        }
+    }
 }
 
 /// The scope of the audit. Only one member is read if documents vanish by design, because they may vanish between the scans of two

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use super::derive;
 use crate::cli::{ScenariosArgs, ScenariosCommand};
 use crate::terminal::{list_width, print};
-use plimsoll_report::text::hanging;
+use plimsoll_report::text::{Width, hanging};
 use plimsoll_run::exit::{Deserves, Exit, Outcome};
 use plimsoll_scenario::{Builtin, builtins, load, pipelines, suites};
 use plimsoll_series::suite::read;
@@ -42,12 +42,20 @@ pub fn scenarios(args: &ScenariosArgs) -> Outcome<Exit> {
 
 type Listed = (&'static str, &'static str, String);
 
+/// The columns of a name.
+const NAME: usize = 23;
+
 fn show(title: &str, all: &[Listed]) {
     print(title);
     let width = list_width();
-    all.iter().for_each(|(name, _, question)| {
-        print(&format!("{}\n", hanging(question, &format!("{name:<23} "), width)))
-    });
+    all.iter().for_each(|(name, _, question)| print(&entry(name, question, width)));
+}
+
+/// The question beside its name, or below a long one. Without a width, both are on one line.
+fn entry(name: &str, question: &str, width: Width) -> String {
+    let is_long = name.len() > NAME && width != Width::ENDLESS;
+    let (above, beside) = if is_long { (format!("{name}\n"), "") } else { (String::new(), name) };
+    format!("{above}{}\n", hanging(question, &format!("{beside:<NAME$} "), width))
 }
 
 /// Name, path and question of each shipped scenario.

@@ -66,6 +66,32 @@ fn set(lag: usize) -> ReplicaSet {
 }
 
 #[test]
+fn a_collection_of_another_replica_set_is_not_dropped() {
+    let (dir, set) = (tempfile::tempdir().unwrap(), set(0));
+    let file = scenario(dir.path(), &inserts("stays", 10, "{documents: 50}"));
+    let run = |uri: &str, out: &str| {
+        let out = dir.path().join(out);
+        let args = ["run", file.to_str().unwrap(), "--server", uri, "--set", "existing=drop"];
+        plimsoll_with(&[&args[..], &["--out", out.to_str().unwrap()]].concat())
+    };
+    let first = run(&set.uri(), "first");
+    assert_eq!(
+        (first.status.code(), set.documents("plimsoll_test.stays")),
+        (Some(0), 50),
+        "{}",
+        stderr(&first)
+    );
+    let hosts = set.addresses().iter().map(ToString::to_string).collect::<Vec<_>>().join(",");
+    let one = format!("mongodb://{}/?replicaSet=other&directConnection=true", set.addresses()[0]);
+    for uri in [format!("mongodb://{hosts}/?replicaSet=other"), one] {
+        let refused = run(&uri, "refused");
+        assert_eq!(refused.status.code(), Some(3), "{uri}: {}", stderr(&refused));
+        assert!(stderr(&refused).contains("other"), "{uri}: {}", stderr(&refused));
+        assert_eq!(set.documents("plimsoll_test.stays"), 50, "{uri}");
+    }
+}
+
+#[test]
 fn a_run_at_majority_survives_an_election_without_a_failure_and_loses_nothing() {
     let set = set(10);
     let (output, run) = run_through_a_failover(&set, "{w: majority}");

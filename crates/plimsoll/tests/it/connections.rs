@@ -7,7 +7,7 @@ use bson::rawdoc;
 use serde_json::{Value, json};
 
 use crate::operations::{all_held, ask, shipped};
-use crate::program::{impatient, inserts, json, scenario, stderr};
+use crate::program::{impatient, inserts, json, plimsoll_with, scenario, shared, stderr};
 
 /// Finds by key after 200 inserts; `connections` are the finds' own.
 fn finds(collection: &str, connections: &str, operations: u32) -> String {
@@ -73,4 +73,21 @@ fn an_exhausted_port_range_is_a_class_of_errors_and_does_not_end_the_run() {
         error.as_str().unwrap().starts_with("no local port is free for a connection to 127.0.0.1:"),
         "{error}"
     );
+}
+
+#[test]
+fn an_option_that_the_official_driver_lacks_is_refused_before_the_load() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = scenario(dir.path(), &inserts("lean_option", 10, "{documents: 10}"));
+    let server = format!("{}&tlsAllowInvalidHostnames=true", shared());
+    for (client, code) in [("lean", 0), ("driver", 2)] {
+        let (out, client) = (dir.path().join(client), format!("client={client}"));
+        let args =
+            ["run", file.to_str().unwrap(), "--server", &server, "--set", &client, "--set", "existing=drop"];
+        let output = plimsoll_with(&[&args[..], &["--out", out.to_str().unwrap()]].concat());
+        assert_eq!(output.status.code(), Some(code), "{client}: {}", stderr(&output));
+        let refusal =
+            "tlsAllowInvalidHostnames in the server's address: the official driver does not have it";
+        assert_eq!(stderr(&output).contains(refusal), code == 2, "{client}: {}", stderr(&output));
+    }
 }

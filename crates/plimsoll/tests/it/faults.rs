@@ -2,9 +2,13 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::io::{Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::thread::sleep;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread::{self, sleep};
 use std::time::Duration;
 
 use plimsoll_host::embedded::{self, Options};
@@ -155,7 +159,7 @@ fn ctrl_c_keeps_the_measurements_and_leaves_no_server() {
     assert_eq!((&summary["interrupted"], &summary["verdict"]), (&true.into(), &"invalid".into()));
     assert_eq!(summary["integrity"]["acknowledged"], summary["integrity"]["found"]);
     let address = summary["server"]["addresses"][0].as_str().unwrap();
-    assert!(std::net::TcpStream::connect(address).is_err(), "the server at {address} was left behind");
+    assert!(TcpStream::connect(address).is_err(), "the server at {address} was left behind");
 }
 
 #[test]
@@ -212,6 +216,55 @@ fn ctrl_c_is_answered_while_the_server_hangs_in_the_read_back() {
 }
 
 #[test]
+fn a_read_back_whose_connection_is_lost_reads_again_a_few_times() {
+    let dir = tempfile::tempdir().unwrap();
+    let (out, server) = (dir.path().join("run"), server(Profile::Journaled, &[]));
+    let file = scenario(dir.path(), &inserts("lost_in_read_back", 1000, "{documents: 5_000}"));
+    let out = out.to_str().unwrap();
+    let args = ["run", file.to_str().unwrap(), "--server", &uri(&server), "--out", out, "--json"];
+    let run = plimsoll_with(&args);
+    assert_eq!(run.status.code(), Some(0), "{}", stderr(&run));
+    for (cuts, code) in [(2, 0), (3, 3)] {
+        let relay =
+            format!("mongodb://{}/?directConnection=true", cutting(server.address().to_string(), cuts));
+        let audit = plimsoll_with(&["audit", out, "--server", &relay, "--json"]);
+        assert_eq!(audit.status.code(), Some(code), "{cuts}: {}", stderr(&audit));
+        assert_eq!(json(&audit)["found"], if code == 0 { 5_000 } else { 0 });
+    }
+}
+
+/// Serves `server` at another address. Cuts the first `cuts` connections on which the server sends more than 100 kB.
+fn cutting(server: String, cuts: u32) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let (address, left) = (listener.local_addr().unwrap(), Arc::new(AtomicU32::new(cuts)));
+    thread::spawn(move || {
+        for client in listener.incoming().flatten() {
+            let behind = TcpStream::connect(&server).unwrap();
+            let back = (behind.try_clone().unwrap(), client.try_clone().unwrap());
+            thread::spawn(move || relay(client, behind, &AtomicU32::new(0)));
+            let left = Arc::clone(&left);
+            thread::spawn(move || relay(back.0, back.1, &left));
+        }
+    });
+    address
+}
+
+/// Copies bytes until one end closes, or until 100 kB if connections are left to cut.
+fn relay(mut from: TcpStream, mut to: TcpStream, left: &AtomicU32) {
+    let (mut bytes, mut buffer) = (0, vec![0; 64 << 10]);
+    while let Ok(count @ 1..) = from.read(&mut buffer) {
+        bytes += count;
+        let cut = |left: u32| left.checked_sub(1);
+        let is_cut = bytes > 100_000 && left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, cut).is_ok();
+        if is_cut || to.write_all(&buffer[..count]).is_err() {
+            break;
+        }
+    }
+    // An end that is already closed needs no shutdown.
+    [from, to].iter().for_each(|end| drop(end.shutdown(Shutdown::Both)));
+}
+
+#[test]
 fn a_second_ctrl_c_aborts_the_program_and_its_server() {
     let dir = tempfile::tempdir().unwrap();
     let out = dir.path().join("run");
@@ -236,7 +289,7 @@ fn a_second_ctrl_c_aborts_the_program_and_its_server() {
     let shown = plimsoll_with(&["show", out.to_str().unwrap()]);
     let advice = format!("if its server still runs, `plimsoll audit {} --server ADDRESS`", out.display());
     assert!(stderr(&shown).contains(&advice), "{}", stderr(&shown));
-    let gone = || std::net::TcpStream::connect(&address).is_err();
+    let gone = || TcpStream::connect(&address).is_err();
     assert!(
         (0..100).any(|_| gone() || {
             sleep(Duration::from_millis(50));

@@ -120,6 +120,36 @@ fn a_pipe_has_100_columns_and_those_of_the_environment() {
     assert_eq!(show(Some("wide")), whole);
 }
 
+/// The last lines of a summary hold paths and commands to copy, so they are never wrapped; nor is a long name.
+#[test]
+fn lists_and_comparisons_fit_60_columns() {
+    let dir = tempfile::tempdir().unwrap();
+    ["a", "b"].iter().zip(1..).for_each(|(name, at)| drop(kept(dir.path(), name, at)));
+    for words in [
+        &["scenarios"][..],
+        &["show", "a"],
+        &["compare", "a", "b"],
+        &["history", "."],
+        &["runs", "list", "."],
+        &["pipeline", "--help"],
+        &["--help"],
+    ] {
+        let mut command = plimsoll();
+        command.args(words).current_dir(dir.path()).env("COLUMNS", "60");
+        let output = command.output().unwrap();
+        assert_eq!(output.status.code(), Some(0), "{words:?}: {}", stderr(&output));
+        let text = stdout(&output);
+        let is_copied = |line: &&str| {
+            !line.contains(' ') || ["Data ", "Page ", "Next "].iter().any(|word| line.starts_with(word))
+        };
+        let too_wide: Vec<_> = text.lines().filter(|line| !is_copied(line) && widest(line) > 60).collect();
+        assert_eq!(too_wide, [""; 0], "{words:?}: {text}");
+        // A column of one character is as unreadable as a line that is too wide.
+        let thin = text.lines().filter(|line| line.trim().len() == 1 && line.starts_with("    ")).count();
+        assert!(thin < 5, "{words:?}: {text}");
+    }
+}
+
 #[test]
 fn runs_are_listed_labelled_and_pruned() {
     let dir = tempfile::tempdir().unwrap();

@@ -225,10 +225,14 @@ fn a_server_that_a_run_refuses_is_refused_with_the_same_words_and_code() {
 }
 
 #[test]
-fn an_unknown_option_of_the_uri_is_a_warning_as_in_a_run() {
-    let uri = format!("{}&speed=high", shared());
+fn options_of_the_uri_without_effect_are_warnings() {
+    let uri = format!("{}&speed=high&timeoutMS=5000", shared());
     let said = logged(&["--server", &uri, "--set", "database.name=serve_option"], || ());
-    for part in ["the option `speed` of the address is unknown and has no effect", "listening"] {
+    for part in [
+        "the option `speed` of the address is unknown and has no effect",
+        "the option `timeoutMS` of the address has no effect here: the official driver connects",
+        "listening",
+    ] {
         assert!(said.contains(part), "{part} is not in {said}");
     }
 }
