@@ -175,4 +175,20 @@ mod tests {
         );
         assert_eq!(file.collection_written(), Some("d.c"));
     }
+
+    #[test]
+    fn a_weaker_write_concern_of_the_positions_has_no_effect_and_is_named() {
+        let check = |options: &str, expected: &[&str]| {
+            let text = format!(
+                "source: {{change_stream: {{uri: 'mongodb://a', watch: d.c}}}}\nsink: {{noop: {{}}}}\n\
+                 positions: {{collection: {{uri: 'mongodb://a/{options}'}}}}\n"
+            );
+            let file: PipelineFile = serde_saphyr::from_str(&text).unwrap();
+            assert_eq!(file.uri_warnings(), expected, "{options}");
+        };
+        check("", &[]);
+        check("?w=majority&journal=true", &[]);
+        check("?w=1", &[POSITIONS_ARE_DURABLE]);
+        check("?w=majority&journal=false", &[POSITIONS_ARE_DURABLE]);
+    }
 }
