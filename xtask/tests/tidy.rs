@@ -129,6 +129,22 @@ const EDGES: &[(&str, &[&str])] = &[
             "scenario", "run", "systems",
         ],
     ),
+    (
+        "selftest",
+        &[
+            "measure",
+            "ledger",
+            "wire",
+            "load",
+            "host",
+            "deployment",
+            "mongo",
+            "report",
+            "scenario",
+            "run",
+            "systems",
+        ],
+    ),
     ("telemetry-load", &["measure", "http", "scenario", "run", "systems"]),
     ("catalogue-load", &["measure", "http", "scenario", "run", "systems"]),
     (
@@ -148,6 +164,7 @@ const EDGES: &[(&str, &[&str])] = &[
             "scenario",
             "run",
             "systems",
+            "selftest",
             "stream",
             "series",
             "service",
@@ -168,6 +185,9 @@ const EDGES: &[(&str, &[&str])] = &[
     ),
     ("xtask", &["install"]),
 ];
+
+/// The most code lines of the binary crate, which keeps only the words of commands, the registry and exit codes.
+const BINARY_LINES_MAX: usize = 5_000;
 
 /// The crate that every crate's tests may use; the tests of `plimsoll` may use all.
 const TEST_CRATE: &str = "host";
@@ -197,6 +217,7 @@ const RESTRICTED: &[Restricted] = &[
             "scenario",
             "run",
             "systems",
+            "selftest",
             "telemetry-load",
             "catalogue-load",
             "workflow-load",
@@ -294,6 +315,13 @@ fn modules_of_a_crate_form_no_cycle() {
 }
 
 #[test]
+fn the_binary_stays_small() {
+    let lines = |path: &PathBuf| code_lines(&read(path));
+    let all: usize = files(&root().join("crates/plimsoll/src"), "rs", Depth::Tree).iter().map(lines).sum();
+    assert!(all <= BINARY_LINES_MAX, "{all} code lines: move what is not a command's words to another crate");
+}
+
+#[test]
 fn every_crate_has_a_row_of_one_sentence_in_architecture_md() {
     let text = read(&root().join("ARCHITECTURE.md"));
     let breaches = crates().into_iter().filter_map(|name| match sentence(&text, &name) {
@@ -365,6 +393,8 @@ fn these_rules_find_breaches() {
     let page =
         "[a](b.md#c) `[no](x)` ![d](e.svg \"title\")\n```\n[no](y)\n```\n[web](https://z) [here](#top)";
     assert_eq!(links(page).collect::<Vec<_>>(), ["b.md", "e.svg"]);
+
+    assert_eq!(code_lines("//! A page.\n\nfn f() {\n    // Why.\n}\n\n#[cfg(test)]\nmod tests {\n}\n"), 2);
 
     let table = "| crate | purpose |\n| [`wire`](crates/base/wire) | The lean client. | — |";
     assert_eq!(sentence(table, "wire"), Some("The lean client."));
@@ -480,6 +510,12 @@ fn sources() -> Vec<Source> {
     let source = |path: PathBuf| Source { name: name(&path), text: read(&path) };
     let directories = ["crates", "xtask"].map(|directory| files(&root().join(directory), "rs", Depth::Tree));
     directories.into_iter().flatten().map(source).collect()
+}
+
+/// The lines before the tests, without comments and blank lines.
+fn code_lines(text: &str) -> usize {
+    let code = text.split("#[cfg(test)]\nmod ").next().unwrap_or_default();
+    code.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with("//")).count()
 }
 
 /// Uses of the keyword without a reason in the lines above.

@@ -73,11 +73,16 @@ pub fn audit(args: &AuditArgs) -> Outcome<Exit> {
         write_receipts(dir, &recovered.ledger, &lost.0)?;
     }
     tell(&integrity, recovered.ledger.run(), &path, args)?;
-    Ok(match (integrity.holds(), integrity.is_whole()) {
+    Ok(exit(&integrity))
+}
+
+/// A part that could not be checked leaves the audit open.
+fn exit(integrity: &Integrity) -> Exit {
+    match (integrity.holds(), integrity.is_whole() && integrity.unchecked_transactions == 0) {
         (false, _) => Exit::Integrity,
         (true, false) => Exit::Server,
         (true, true) => Exit::Held,
-    })
+    }
 }
 
 /// Counts as many unexpected documents as phantoms as the run did, so that both commands agree. Later unexpected documents belong to other writers.
@@ -280,6 +285,14 @@ fn tell(integrity: &Integrity, id: RunId, path: &Path, args: &AuditArgs) -> Outc
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn transactions_that_were_not_checked_leave_the_audit_open() {
+        let whole = Integrity { acknowledged: 2, found: 2, ..Integrity::default() };
+        let open = Integrity { unchecked_transactions: 1, ..whole.clone() };
+        let broken = Integrity { lost: 1, found: 1, ..open.clone() };
+        assert_eq!([&whole, &open, &broken].map(exit), [Exit::Held, Exit::Server, Exit::Integrity]);
+    }
 
     #[test]
     fn strangers_beyond_the_phantoms_of_the_run_are_of_others() {

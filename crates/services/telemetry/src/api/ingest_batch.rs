@@ -50,8 +50,8 @@ impl Endpoint<State> for IngestBatch {
             "summary": "Store many readings",
             "description": "Each reading has its own outcome. Refused readings are listed under `failed` with their line or \
                             array index, from 1. Readings with `retry` may be sent again unchanged. If none is stored, the \
-                            list is part of a problem. Lists have at most 100 items, and `omitted` and `differs_omitted` \
-                            count the others: after an `omitted`, send the batch again. `known` counts the readings that \
+                            list is part of a problem. Lists have at most 100 items; `omitted` and `differs_omitted` count \
+                            the others, and `omitted_retry` those that may be sent again: then send the whole batch again. `known` counts the readings that \
                             were stored before: `merged` those that added metrics, and `differs` lists those with another \
                             value of a stored metric, which keeps its value.",
             "requestBody": {"required": true, "content": {

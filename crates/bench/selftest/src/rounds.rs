@@ -1,21 +1,19 @@
 //! Repeats faulty servers with new seeds: the audit must find every defect, and nothing else.
 
-use anyhow::{Context, ensure};
+use std::fmt::{self, Display, Formatter};
+
+use anyhow::ensure;
 use bson::Bson;
 use plimsoll_host::faulty::{DefectLog, Defects};
 use plimsoll_ledger::Findings;
-use plimsoll_measure::clock;
 use plimsoll_report::units::exact;
 use serde::Serialize;
 
 use super::defects::{ids, same, start};
 use super::trial::{self, Trial};
-use crate::cli::SelftestArgs;
-use crate::terminal::{print, say};
-use plimsoll_run::exit::{Deserves, Exit, Outcome};
 
 /// The limit of defects of a kind in one round: an audit names at most this many documents.
-const DEFECTS_MAX: u64 = plimsoll_ledger::audit::EXAMPLES_MAX as u64;
+pub const DEFECTS_MAX: u64 = plimsoll_ledger::audit::EXAMPLES_MAX as u64;
 
 /// The size of a round, and the rate of its defects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,48 +65,46 @@ pub struct Round {
     pub exact: bool,
 }
 
-/// Runs the requested rounds, until one is not exact.
+/// Runs rounds with seeds from `first` on, until one is not exact. Shows each round when it ends. In every second round all connections are
+/// cut during the load.
 ///
 /// # Errors
 /// A round cannot be run.
-pub fn rounds(args: &SelftestArgs, rounds: u32) -> Outcome<Exit> {
-    let size = Size { documents: args.documents, one_in: args.one_in };
-    check(size).deserves(Exit::Usage)?;
-    let first = args.seed.unwrap_or_else(clock::wall_ms);
-    if !args.json {
-        say(&format!(
-            "{rounds} rounds from seed {first}; in every second round all connections are cut during the load."
-        ));
-    }
+pub fn rounds(
+    size: Size,
+    count: u32,
+    first: u64,
+    mut show: impl FnMut(&Round),
+) -> anyhow::Result<Vec<Round>> {
     let mut made = Vec::new();
-    for number in 1..=rounds {
+    for number in 1..=count {
         let network = if number.is_multiple_of(2) { Network::Broken } else { Network::Calm };
         let round = round(number, first.wrapping_add(u64::from(number) - 1), size, network, &[])?;
-        if !args.json {
-            print(&format!("{}\n", line(&round)));
-        }
+        show(&round);
         let is_exact = round.exact;
         made.push(round);
         if !is_exact {
             break;
         }
     }
-    if args.json {
-        print(&format!("{}\n", serde_json::to_string_pretty(&made).context("write the rounds")?));
-    }
-    Ok(if made.iter().all(|round| round.exact) { Exit::Held } else { Exit::Failed })
+    Ok(made)
 }
 
-/// Refuses a round without a defect, which proves nothing, and a round with more defects than an audit names.
-fn check(size: Size) -> anyhow::Result<()> {
-    let defects = size.documents / size.one_in.max(1);
-    ensure!(
-        (1..=DEFECTS_MAX).contains(&defects),
-        "--documents {} --one-in {}: {defects} defects of a kind in a round; give numbers for 1 to {DEFECTS_MAX}",
-        size.documents,
-        size.one_in
-    );
-    Ok(())
+impl Size {
+    /// Refuses a round without a defect, which proves nothing, and a round with more defects than an audit names.
+    ///
+    /// # Errors
+    /// The number of defects of a kind is 0 or exceeds [`DEFECTS_MAX`].
+    pub fn check(self) -> anyhow::Result<()> {
+        let defects = self.documents / self.one_in.max(1);
+        ensure!(
+            (1..=DEFECTS_MAX).contains(&defects),
+            "--documents {} --one-in {}: {defects} defects of a kind in a round; give numbers for 1 to {DEFECTS_MAX}",
+            self.documents,
+            self.one_in
+        );
+        Ok(())
+    }
 }
 
 fn round(number: u32, seed: u64, size: Size, network: Network, more: &[String]) -> anyhow::Result<Round> {
@@ -163,30 +159,32 @@ fn judge(number: u32, seed: u64, trial: &Trial, record: &DefectLog, found: &Find
     }
 }
 
-/// Formats a round in one line.
-fn line(round: &Round) -> String {
-    let describe = |what: &str, check: DefectCheck| {
-        let but = if check.same { "" } else { ", NOT THE SAME" };
-        format!("{what} {} of {}{but}", check.found, check.introduced)
-    };
-    format!(
-        "{}  round {:>3}  seed {}  {} acknowledged, {} unknown, {} cuts: {}; {}; {}{}",
-        if round.exact { "pass" } else { "FAIL" },
-        round.round,
-        round.seed,
-        exact(round.acknowledged),
-        exact(round.unknown),
-        round.cuts,
-        describe("lost", round.forgotten),
-        describe("corrupted", round.flipped),
-        describe("duplicated", round.doubled),
-        if round.exact { "; the same documents" } else { "" },
-    )
+impl Display for Round {
+    fn fmt(&self, out: &mut Formatter<'_>) -> fmt::Result {
+        let describe = |name: &str, check: DefectCheck| {
+            let but = if check.same { "" } else { ", NOT THE SAME" };
+            format!("{name} {} of {}{but}", check.found, check.introduced)
+        };
+        write!(
+            out,
+            "{}  round {:>3}  seed {}  {} acknowledged, {} unknown, {} cuts: {}; {}; {}{}",
+            if self.exact { "pass" } else { "FAIL" },
+            self.round,
+            self.seed,
+            exact(self.acknowledged),
+            exact(self.unknown),
+            self.cuts,
+            describe("lost", self.forgotten),
+            describe("corrupted", self.flipped),
+            describe("duplicated", self.doubled),
+            if self.exact { "; the same documents" } else { "" },
+        )
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use plimsoll_measure::clock::MILLISECOND_NS;
+    use plimsoll_measure::clock::{self, MILLISECOND_NS};
 
     use super::*;
 
@@ -202,10 +200,10 @@ mod tests {
     #[test]
     fn every_defect_is_found_and_nothing_else() {
         let round = round(1, seed(), SMALL, Network::Calm, &[]).unwrap();
-        assert!(round.exact, "{}", line(&round));
+        assert!(round.exact, "{round}");
         assert_eq!((round.acknowledged, round.unknown, round.cuts), (40_000, 0, 0));
         let introduced = round.forgotten.introduced + round.flipped.introduced + round.doubled.introduced;
-        assert!((20..=30).contains(&introduced), "each document has at most one defect: {}", line(&round));
+        assert!((20..=30).contains(&introduced), "each document has at most one defect: {round}");
     }
 
     #[test]
@@ -218,8 +216,8 @@ mod tests {
             "phases.0.load.insert.operation.insert.batch=20",
         ];
         let round = round(2, seed(), SMALL, Network::Broken, &more.map(str::to_owned)).unwrap();
-        assert!(round.exact && round.cuts > 0, "{}", line(&round));
-        assert_eq!(round.acknowledged + round.unknown, 40_000, "{}", line(&round));
+        assert!(round.exact && round.cuts > 0, "{round}");
+        assert_eq!(round.acknowledged + round.unknown, 40_000, "{round}");
     }
 
     #[test]
@@ -236,7 +234,7 @@ mod tests {
         let mut another = found.clone();
         another.examples.lost[0] += 1;
         let round = judge(1, 3, &trial, &record, &another);
-        assert!(!round.exact && line(&round).contains("NOT THE SAME"), "{}", line(&round));
+        assert!(!round.exact && round.to_string().contains("NOT THE SAME"), "{round}");
         let more = Findings { phantom: 1, ..found.clone() };
         assert!(!judge(1, 3, &trial, &record, &more).exact);
         let nothing = Findings { lost: 0, examples: Default::default(), ..found };
@@ -249,9 +247,9 @@ mod tests {
     #[test]
     fn inconclusive_rounds_are_refused() {
         for (documents, one_in, defects) in [(10, 100, "0 defects"), (1_000_000, 100, "10000 defects")] {
-            let message = check(Size { documents, one_in }).unwrap_err().to_string();
+            let message = Size { documents, one_in }.check().unwrap_err().to_string();
             assert!(message.contains(defects), "{message}");
         }
-        assert!(check(Size { documents: 2_000_000, one_in: 1_000_000 }).is_ok());
+        assert!(Size { documents: 2_000_000, one_in: 1_000_000 }.check().is_ok());
     }
 }
