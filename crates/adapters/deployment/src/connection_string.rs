@@ -31,7 +31,7 @@ pub struct ConnectionString {
     pub allows_invalid_hostnames: bool,
 }
 
-/// The options of a pool of connections that ask for something.
+/// The options of a pool of connections, without those that change nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Pool {
     /// `maxPoolSize`: the most connections.

@@ -64,7 +64,7 @@ pub struct Setup {
     pub client: Client,
     /// The connections of the client.
     pub connections: Connections,
-    /// The retry of failed operations; without it, as the deployment supports.
+    /// The retry of failed operations. `None`: as the deployment supports.
     pub retry: Option<Retry>,
     /// The time limit of an operation.
     pub timeout: std::time::Duration,
