@@ -31,7 +31,7 @@ pub struct ConnectionString {
     pub allows_invalid_hostnames: bool,
 }
 
-/// The options of a pool of connections, without those that change nothing.
+/// The options of a pool of connections. An option with the value `0` or `false` counts as absent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Pool {
     /// `maxPoolSize`: the most connections.
@@ -375,7 +375,7 @@ impl Options {
         self.leave_out(&OF_A_PREFERENCE, "a valid `readPreference`");
     }
 
-    /// Leaves out options without the one that they depend on, with a warning each.
+    /// Leaves out the options `names` if the option `needed` is missing. Warns of each.
     fn leave_out(&mut self, names: &[&str], needed: &str) {
         for name in names.iter().filter(|name| self.has(name)).collect::<Vec<_>>() {
             self.known.retain(|(known, ..)| known != name);

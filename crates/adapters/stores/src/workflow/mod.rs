@@ -469,7 +469,7 @@ async fn create(pool: &Pool, collection: &str, indexes: Vec<Index>) -> Stored<()
     pool.run(&rawdoc! {"createIndexes": collection, "indexes": array(&indexes)}).await.map(drop)
 }
 
-/// Keeps the form and the number of partitions of a new store, and returns the number.
+/// Stores the format version and the number of partitions of a new store. Returns the stored number of partitions.
 async fn form(pool: &Pool, partitions: u16) -> Stored<u16> {
     let new = rawdoc! {"_id": "form", "version": FORM, "partitions": i32::from(partitions.max(1))};
     insert(pool, "form", &[new]).await?;
@@ -572,7 +572,7 @@ fn array(documents: &[RawDocumentBuf]) -> RawArrayBuf {
     array
 }
 
-/// Inserts documents, each by its own.
+/// Inserts documents. An existing document does not stop the insert of the others.
 async fn insert(pool: &Pool, collection: &str, documents: &[RawDocumentBuf]) -> Stored<Vec<Inserted>> {
     let mut results = Vec::with_capacity(documents.len());
     for group in groups(documents)? {
