@@ -85,7 +85,8 @@ const MECHANISMS: [&str; 4] = ["SCRAM-SHA-1", "SCRAM-SHA-256", "MONGODB-X509", "
 const ABSENT_MECHANISMS: [&str; 4] = ["GSSAPI", "MONGODB-AWS", "MONGODB-OIDC", "MONGODB-CR"];
 /// Options that depend on a `readPreference`: without a valid `readPreference` they have no effect.
 const OF_A_PREFERENCE: [&str; 2] = ["readpreferencetags", "maxstalenessseconds"];
-/// Options that depend on a `proxyHost`: without one they are an error, but not beside a DNS record that names the servers.
+/// Options that depend on a `proxyHost`: without one they are an error; in a `mongodb+srv`
+/// URI they are left out with a warning.
 const OF_A_PROXY: [&str; 3] = ["proxyport", "proxyusername", "proxypassword"];
 /// TLS checks that `tlsInsecure` sets as a whole.
 const TLS_CHECKS: [&str; 4] = [

@@ -369,11 +369,11 @@ pub trait Store: Send + Sync + 'static {
         limit: usize,
     ) -> impl Future<Output = Stored<Vec<DeadLetter>>> + Send;
 
-    /// Publishes dead letters again, at once and with no attempts, and then removes them. Records the
+    /// Publishes dead letters again as signals that are due at once and have no attempts yet. Then removes the letters. Records the
     /// operator and the moment. Returns the number of letters that existed.
     fn redrive(&self, redrives: &[Redrive]) -> impl Future<Output = Stored<usize>> + Send;
 
-    /// Redrives of the past, oldest first.
+    /// Completed redrives, oldest first.
     fn redriven(&self, limit: usize) -> impl Future<Output = Stored<Vec<Redrive>>> + Send;
 
     /// Writes rows of the inbox. A row replaces only a row of its id with a smaller version.

@@ -716,8 +716,8 @@ impl Store for Mongo {
         insert(&self.pool, "signals", &documents).await
     }
 
-    /// Reads the server's time first. That time is slightly in the past when it is used. So leases end a
-    /// little early, and are free a little late.
+    /// Reads the server's time first. That time is slightly in the past when it is used. So a lease ends a
+    /// little early, and an ended lease counts as free a little late.
     async fn lease(&self, request: &LeaseRequest) -> Stored<Leases> {
         let now_ms = server_time(&self.pool).await?;
         let rows = self.change_leases(&renewals(request, &self.pool, now_ms)).await?;
@@ -842,7 +842,8 @@ impl Store for Mongo {
     }
 
     /// The signal is published before its letter goes: a crash between leaves both, and the instance recognises a repeated signal. A letter
-    /// stays if its signal was still there, because its burial may remove the signal, and if it was buried again meanwhile.
+    /// is kept if its signal still existed, because an unfinished burial may still remove the signal. A letter is also kept if it was
+    /// buried again meanwhile.
     async fn redrive(&self, redrives: &[Redrive]) -> Stored<usize> {
         let by_key: BTreeMap<_, _> = redrives.iter().map(|redrive| (&redrive.key, redrive)).collect();
         let ids: Vec<_> = by_key.keys().map(|key| documents::signal_id(&key.instance, &key.id)).collect();

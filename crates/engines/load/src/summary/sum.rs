@@ -25,7 +25,7 @@ pub(super) struct Sum {
     due: u64,
     /// Operations of the current phase that completed after that end.
     late: u64,
-    /// Operations that count as due after the last one was due: a waiting lane took them, and they ended then.
+    /// Operations of the current phase that are counted as due after that end, because a waiting lane took them late.
     due_late: u64,
     open: bool,
     /// Documents in each full second.
