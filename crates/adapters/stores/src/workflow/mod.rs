@@ -237,8 +237,9 @@ impl Mongo {
         Ok(results)
     }
 
-    /// Changes instances with one command, each by its own, and then removes the signals of the changed ones. A change whose signals are not all
-    /// in the store is not sent. A reply gives only the number of changes. If it is too small, the stamps tell which of them are ours.
+    /// Changes instances with one command and a separate statement for each, and then removes the signals of the changed instances. A
+    /// change whose signals are not all in the store is not sent. A reply gives only the number of changes. If the number is too
+    /// small, the stamps in the documents show which changes were applied.
     async fn commit_each(
         &self,
         group: &[RawDocumentBuf],

@@ -19,7 +19,7 @@ use crate::reply::server_error;
 /// Codes of servers without transactions: IllegalOperation, CommandNotFound, CommandNotSupported, OperationNotSupportedInTransaction.
 const UNSUPPORTED: [i32; 4] = [20, 59, 115, 263];
 
-/// The time limit of an abortion: a server that does not answer does not hold up the failure.
+/// The time limit for aborting a transaction: a server that does not answer must not delay the report of the failure.
 const ABORT_PATIENCE: Duration = Duration::from_secs(2);
 
 /// The result of a transaction.

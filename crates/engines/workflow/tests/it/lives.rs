@@ -204,7 +204,7 @@ fn lead(program: &Program, seed: u64) -> Status {
         assert!(!state.status.is_ended() || next.status == state.status, "seed {seed}: an end is final");
         check(&next, seed);
         assert_eq!(State::decode(&next.encode().unwrap()).unwrap(), next, "seed {seed}");
-        // Time itself may pass again: only `Due` may find a further moment.
+        // Only `Due` may be applied again at the same time: another moment of the instance may be due.
         if input != Input::Due && outcome == Outcome::Applied {
             let (again, outcome) = step(program, next.clone(), input.clone(), now_ms);
             assert!(matches!(outcome, Outcome::Ignored(_)), "seed {seed}: {input:?} was applied twice");
