@@ -168,7 +168,7 @@ fn without_history(state: State) -> State {
     State { history: History::default(), ..state }
 }
 
-/// Open visits are those of the tokens that stay, each once.
+/// Checks that the open visits are those of the remaining tokens, each once.
 fn check_history(state: &State, seed: u64) {
     let open = state.history.visits.iter().filter(|visit| visit.how == How::Open).map(|visit| visit.number);
     let mut open: Vec<_> = open.collect();
