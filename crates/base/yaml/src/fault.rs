@@ -1,4 +1,4 @@
-//! Words a slip: what is wrong, and what to write.
+//! Describes a slip: what is wrong, and what to write.
 
 use std::fmt;
 

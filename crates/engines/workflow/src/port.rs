@@ -290,7 +290,7 @@ pub struct Find {
 pub struct Inbox {
     /// Only with this status.
     pub status: Option<TaskStatus>,
-    /// Only open to one of these roles; none: to any.
+    /// Only open to one of these roles; if there are none, open to any role.
     pub roles: Vec<String>,
     /// Only assigned to this person.
     pub assignee: Option<String>,

@@ -118,7 +118,7 @@ fn withheld(
     Ok(Finding { departed: departs(shares.0, shares.1, WITHHELD_MAX), readings: vec![share(what, shares)] })
 }
 
-/// Finds a disk that is never idle, or a server that waits for it all the time, as behind a limit on its throughput.
+/// Finds a disk that is never idle, or a server that waits for it all the time, for example because the disk's throughput is limited.
 pub(super) fn disk(baseline: &Observation, knee: &Observation) -> Result<Finding, NotObserved> {
     let sides = (baseline, knee);
     let time = both(sides, |side| time_at(side, disk_at_limit, NO_DISK))?;
