@@ -31,7 +31,7 @@ pub struct ConnectionString {
     pub allows_invalid_hostnames: bool,
 }
 
-/// The options of a pool of connections that ask for something.
+/// The options of a pool of connections. An option with the value `0` or `false` counts as absent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Pool {
     /// `maxPoolSize`: the most connections.
@@ -85,7 +85,8 @@ const MECHANISMS: [&str; 4] = ["SCRAM-SHA-1", "SCRAM-SHA-256", "MONGODB-X509", "
 const ABSENT_MECHANISMS: [&str; 4] = ["GSSAPI", "MONGODB-AWS", "MONGODB-OIDC", "MONGODB-CR"];
 /// Options that depend on a `readPreference`: without a valid `readPreference` they have no effect.
 const OF_A_PREFERENCE: [&str; 2] = ["readpreferencetags", "maxstalenessseconds"];
-/// Options that depend on a `proxyHost`: without one they are an error, but not beside a DNS record that names the servers.
+/// Options that depend on a `proxyHost`: without one they are an error; in a `mongodb+srv`
+/// URI they are left out with a warning.
 const OF_A_PROXY: [&str; 3] = ["proxyport", "proxyusername", "proxypassword"];
 /// TLS checks that `tlsInsecure` sets as a whole.
 const TLS_CHECKS: [&str; 4] = [
@@ -375,7 +376,7 @@ impl Options {
         self.leave_out(&OF_A_PREFERENCE, "a valid `readPreference`");
     }
 
-    /// Leaves out options without the one that they depend on, with a warning each.
+    /// Leaves out the options `names` if the option `needed` is missing. Warns of each.
     fn leave_out(&mut self, names: &[&str], needed: &str) {
         for name in names.iter().filter(|name| self.has(name)).collect::<Vec<_>>() {
             self.known.retain(|(known, ..)| known != name);

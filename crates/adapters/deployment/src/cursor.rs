@@ -45,7 +45,7 @@ impl<'a> Listing<'a> {
         rawdoc! {"listCollections": 1, "filter": {"name": self.name}}
     }
 
-    /// The first command of a user who may see names alone.
+    /// The first command for a user who may only see the names of collections.
     pub fn command_of_names(&self) -> RawDocumentBuf {
         rawdoc! {"listCollections": 1, "filter": {"name": self.name}, "nameOnly": true}
     }

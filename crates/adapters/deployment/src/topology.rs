@@ -108,8 +108,8 @@ impl Election {
         Self { id: hello.election_id, version: hello.set_version, is_by_version }
     }
 
-    /// The newest known election after a primary reported this one; `seen` was the newest before. Old servers
-    /// count the two values separately.
+    /// The newest known election after a primary reported the election `self`; `seen` was the newest one before the report. Old
+    /// servers count the two values separately.
     fn after(self, seen: &Self) -> Self {
         if !self.is_by_version {
             return self;
@@ -414,8 +414,8 @@ impl Deployment {
         *self.addresses.write().unwrap_or_else(PoisonError::into_inner) = addresses;
     }
 
-    /// The greeting of the first address that answers. Waits for one as long as the URI's `serverSelectionTimeoutMS` allows, and reports
-    /// a long wait; without it, asks each address once.
+    /// The greeting of the first address that answers. Asks again for as long as the URI's `serverSelectionTimeoutMS` allows, and
+    /// reports a long wait. If the URI has no such option, asks each address once.
     async fn greet_in_time(&self, report: &mut (dyn FnMut(String) + Send)) -> Result<Hello, Error> {
         let Some(limit) = self.selection else { return self.greet_any().await };
         let mut failure = None;

@@ -74,7 +74,8 @@ pub fn pool_options(uri: &str) -> Pool {
     ConnectionString::parse(uri).map(|parsed| parsed.pool).unwrap_or_default()
 }
 
-/// One sentence for each option of a URI for a pool of connections: it has no effect on connections of the lean client without a load.
+/// One warning for each pool option of a URI, such as `maxPoolSize`. These options have no effect on connections of the lean
+/// client outside of a load.
 pub fn pool_warnings(uri: &str) -> Vec<String> {
     let Pool { max, min, others } = pool_options(uri);
     let sizes = [max.map(|_| "maxPoolSize"), min.map(|_| "minPoolSize")];

@@ -52,7 +52,8 @@ fn section(out: &mut Vec<u8>, document: &RawDocumentBuf, count: usize) -> Vec<us
     out.extend_from_slice(NAME);
     let mut ids = Vec::new();
     for _ in 0..count {
-        // Length, type, "_id" and NUL, and the four bytes that stay zero.
+        // The last eight bytes of an `_id` follow the document's length, the element's type, `_id` with its NUL, and four bytes
+        // that stay zero.
         ids.push(out.len() + 4 + 1 + 4 + 4);
         out.extend_from_slice(document);
     }

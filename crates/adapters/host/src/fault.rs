@@ -110,7 +110,7 @@ impl Fault {
         matches!(self, Self::Kill { .. } | Self::PowerLoss { .. } | Self::Freeze { .. })
     }
 
-    /// Whether the fault needs a server whose writes are followed from its start.
+    /// Whether the fault needs a server whose unsynced writes can be discarded. Such a server was started for it.
     pub const fn needs_power_loss(&self) -> bool {
         matches!(self, Self::PowerLoss { .. })
     }

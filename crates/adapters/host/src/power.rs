@@ -25,10 +25,10 @@ const ENV: &str = "/usr/bin/env";
 /// Whether a server can lose its power.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PowerLoss {
-    /// It cannot: its writes are not followed.
+    /// A loss of power cannot be simulated: no copy of the synced data is kept.
     #[default]
     Impossible,
-    /// It can: a copy of its synced data is kept.
+    /// A loss of power can be simulated: a copy of the synced data is kept.
     Possible,
 }
 

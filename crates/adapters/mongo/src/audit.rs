@@ -44,7 +44,7 @@ pub struct Scope<'a> {
     pub source: Option<&'a Source>,
     /// The form of their ids.
     pub id: IdForm,
-    /// The counters that all changes incremented, if so.
+    /// The counters that all changes incremented; `None` if the changes differ.
     pub counters: Option<&'a Counters>,
     /// The most documents of a collection whose indexes are checked.
     pub index_documents_max: u64,

@@ -116,7 +116,7 @@ pub struct Section {
     pub client: Client,
     /// The time limit of an operation; afterwards its outcome is unknown.
     pub timeout: Span,
-    /// Whether failed operations are sent again; without it, as the deployment supports.
+    /// Whether failed operations are sent again. Default: as the deployment supports.
     pub retry: Option<Retry>,
     /// The checks after the load.
     pub audit: Audit,

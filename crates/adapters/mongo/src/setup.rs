@@ -64,13 +64,13 @@ pub struct Setup {
     pub client: Client,
     /// The connections of the client.
     pub connections: Connections,
-    /// The retry of failed operations; without it, as the deployment supports.
+    /// The retry of failed operations. `None`: as the deployment supports.
     pub retry: Option<Retry>,
     /// The time limit of an operation.
     pub timeout: std::time::Duration,
     /// Whether an operation of the plan removes documents by a filter; a missing document is then allowed.
     pub removes_any: bool,
-    /// The counters that all changes of the plan increment, if so.
+    /// The counters that all changes of the plan increment; `None` if the changes differ.
     pub counters: Option<Counters>,
     /// The most documents of a collection whose indexes are checked.
     pub index_documents_max: u64,

@@ -116,7 +116,7 @@ impl Plan {
     }
 }
 
-/// The receipts at which equal parts of all numbers begin. Receipts of one run sort like their numbers.
+/// The receipts that split the documents of the run into equal chunks: the first receipt of every chunk but the first. Receipts of one run sort like their numbers.
 fn receipts(
     chunks: u64,
     key: &Document,

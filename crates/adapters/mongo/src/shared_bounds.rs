@@ -33,7 +33,7 @@ const READ_SALT: u64 = 0x5A_4ED;
 /// The server that answers a read: a primary by its election, or a mongos by its address.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Origin {
-    /// Unknown: its reads bind only linearizable reads.
+    /// Unknown: the reads of this origin raise the bound of linearizable reads only.
     #[default]
     Unknown,
     /// The low bits of the term, or of the hash of the address. Nearby elections differ in these bits.

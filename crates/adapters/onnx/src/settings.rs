@@ -65,8 +65,8 @@ pub enum Precision {
     #[default]
     Fp32,
     /// 8 bits a number for most of the work: faster, and less exact; `cargo xtask bench embed` measures both
-    /// on your machine. The whole batch shares the scale of a product, so a vector depends slightly on its
-    /// neighbours, unless `batch_tokens_max` is 1.
+    /// on your machine. All texts of a batch share the scale of each matrix product, so a vector depends
+    /// slightly on the other texts, unless `batch_tokens_max` is 1.
     Int8,
 }
 

@@ -154,7 +154,7 @@ impl Positions {
         Ok(kept.filter(|kept| kept.epoch == known + 1))
     }
 
-    /// Advances positions. Returns whether each was found in its epoch and before its new value.
+    /// Advances positions. Returns whether all were advanced: a stored position of another epoch, or one that is already further, is not.
     fn write(
         &self,
         positions: &[(Partition, Position)],

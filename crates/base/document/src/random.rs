@@ -1,5 +1,6 @@
-//! Computes counter-based random words: each is a function of (seed, number, place, index). Documents share no state, so any
-//! shard can make any document.
+//! Computes counter-based random words: each is a function of (seed, number, place, index). The number is the document's. The
+//! place identifies a hole, which is a generated value in the template; the index counts the words of a hole. Documents share
+//! no state, so any shard can make any document.
 
 pub(crate) use plimsoll_measure::random::mix;
 use plimsoll_measure::random::{FNV_BASIS, STEP, fnv1a};

@@ -50,7 +50,7 @@ impl Run {
         (bits & (NUMBERS_MAX - 1), version as u32)
     }
 
-    /// The receipt with these last eight bytes. They omit the time: it is 0 for another run than this one.
+    /// The receipt with these last eight bytes. These bytes omit the time: it is 0 in a receipt of another run.
     pub fn receipt_of_tail(self, tail: [u8; 8]) -> Receipt {
         let mut id = [0; 12];
         id[4..].copy_from_slice(&tail);

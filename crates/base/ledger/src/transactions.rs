@@ -106,7 +106,7 @@ mod tests {
     fn transactions_beyond_the_limit_are_counted() {
         let mut all = Transactions::default();
         (0..TRANSACTIONS_MAX as u64 + 3).for_each(|number| all.add(vec![span(2 * number, 2)]));
-        // A repetition of a kept transaction is no further one.
+        // A repetition of a kept transaction is not counted again.
         all.add(vec![span(0, 2)]);
         assert_eq!((all.iter().count(), all.unchecked()), (TRANSACTIONS_MAX, 3));
     }

@@ -25,7 +25,7 @@ pub struct Consistency {
     /// Anomalies that the promise allows, by kind.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub allowed: BTreeMap<String, u64>,
-    /// Searches for a linear order, or for the kind of a cycle, that met their limit.
+    /// The number of searches for a linear order, or for the kind of a cycle, that stopped at their limit.
     #[serde(default)]
     pub not_decided: u64,
     /// A few violations, each explained with its operations.

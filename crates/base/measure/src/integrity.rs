@@ -165,7 +165,7 @@ pub struct Shards {
     /// Copies on a further shard that a mongos hides, as an interrupted migration leaves them.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub orphans: u64,
-    /// Why the shards were not read, if so: a sentence each.
+    /// The reasons why the shards were not read, a sentence each. Empty if they were read.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub skipped: Vec<String>,
     /// Why some shards were not read although others were, a sentence each. Nothing is proven about their copies.

@@ -12,7 +12,7 @@ pub struct Ladder {
     pub unit: String,
     /// By rising concurrency.
     pub rungs: Vec<Rung>,
-    /// The law, where the rungs follow it.
+    /// The scalability law, if the rungs follow it.
     pub scalability: Option<Scalability>,
     /// Why no law fits; absent if a law fits.
     pub note: Option<String>,

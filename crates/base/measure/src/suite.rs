@@ -92,7 +92,7 @@ pub struct Test {
 pub struct Reference {
     /// Events, documents or operations per second.
     pub rate_per_s: u64,
-    /// Its source: whose figure, on which machine, from when.
+    /// Its source: the author, the machine and the date.
     pub of: String,
 }
 

@@ -116,11 +116,11 @@ impl Comparison {
     }
 }
 
-/// Percentiles from here on describe the slow end of a latency.
+/// The lowest percentile that counts as the tail of a latency.
 const TAIL_MIN: f64 = 90.0;
 
 impl Threshold {
-    /// The bound in nanoseconds, if it limits the slow end of a latency from above.
+    /// The bound in nanoseconds, if it is an upper bound on the tail of a latency.
     pub fn tail_bound_ns(&self) -> Option<u64> {
         let is_tail = match self.aggregate {
             Aggregate::Max => true,

@@ -83,8 +83,8 @@ impl Deadline {
 }
 
 impl Watch {
-    /// Stores the waker before it reads the ticks; [`Watch::tick`] counts before it reads the waker. So one of the two
-    /// always sees the other.
+    /// Stores the waker before it reads the ticks; [`Watch::tick`] counts before it reads the waker. So either
+    /// the poll sees the new tick, or the tick sees the new waker.
     fn poll(&self, cx: &Context<'_>) -> Poll<()> {
         let mut waker = self.waker.lock().unwrap_or_else(PoisonError::into_inner);
         if !waker.as_ref().is_some_and(|known| known.will_wake(cx.waker())) {

@@ -58,7 +58,7 @@ pub enum Error {
         /// The program.
         name: &'static str,
     },
-    /// The program was not started for a loss of power.
+    /// The program was not started with support for a simulated loss of power.
     #[error("{name} was not started for a loss of power: only the embedded server can lose it")]
     NoPowerLoss {
         /// The program.

@@ -1,4 +1,4 @@
-//! Words a slip: what is wrong, and what to write.
+//! Describes a slip: what is wrong, and what to write.
 
 use std::fmt;
 
@@ -73,7 +73,7 @@ pub enum Fault {
 }
 
 impl Fault {
-    /// The fault behind a message that a type composed, which may be one of serde's.
+    /// The fault behind an error message of a type's deserialization. The message may be one of serde's.
     pub fn of_message(message: &str) -> Self {
         let (sentence, after) = message.split_at(end_of_sentence(message));
         let is_whole = after.is_empty() || after.starts_with(AT_LINE) || after.starts_with('\n');
@@ -140,7 +140,7 @@ impl fmt::Display for Fault {
     }
 }
 
-/// A message with serde's sentences in our words, wherever they are: a type may compose its message around one.
+/// Replaces the sentences of serde in a message by our words. A type may compose its message around a sentence of serde.
 pub fn in_our_words(message: &str) -> String {
     if let Some(said) = not_json(message) {
         return said;

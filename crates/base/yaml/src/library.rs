@@ -26,7 +26,7 @@ pub fn token(text: &str, at: Location, place: Place) -> Option<&str> {
     if token.is_empty() { text[start..].lines().next() } else { Some(token) }
 }
 
-/// Whether the text is YAML at the place of an error: a value or a name is wrong.
+/// Whether the text at an error is valid YAML, so that only a value or a name is wrong.
 pub const fn is_yaml(error: &Error) -> bool {
     !matches!(error, Error::ExternalMessage { .. } | Error::Eof { .. } | Error::Budget { .. })
 }

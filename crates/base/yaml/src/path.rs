@@ -25,8 +25,8 @@ pub fn place_of(text: &str, path: &str) -> Option<Place> {
 }
 
 /// The place of the key or item whose path ends with the longest part of `path`. For `bump.$inc.a` this is,
-/// for example, `phases[0].load.bump.operation.update.update.$inc.a`. Among equally long parts, the path with
-/// the most earlier names of `path` counts, and then the first one. `None` if the text has no such key, or is
+/// for example, `phases[0].load.bump.operation.update.update.$inc.a`. Among equally long parts, the
+/// path wins that also contains the most names of `path` before the part; then the first path in the text. `None` if the text has no such key, or is
 /// no YAML.
 pub fn place_of_end(text: &str, path: &str) -> Option<Place> {
     let path = names(path);

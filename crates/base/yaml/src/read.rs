@@ -26,7 +26,7 @@ pub struct Slip {
 /// Reads a file's whole text.
 ///
 /// # Errors
-/// The first slip. A text without a value is one.
+/// The first slip. A text without a value counts as a slip.
 pub fn document<T: DeserializeOwned>(text: &str) -> Result<T, Slip> {
     if is_blank(text) {
         return Err(Slip { fault: Fault::Empty, place: None, key: None });
@@ -34,7 +34,7 @@ pub fn document<T: DeserializeOwned>(text: &str) -> Result<T, Slip> {
     value(text)
 }
 
-/// Reads a value, which an empty text may be as well.
+/// Reads a value. An empty text is allowed.
 ///
 /// # Errors
 /// The first slip.

@@ -1,4 +1,4 @@
-//! Words the slips that the YAML parser finds: quotes, brackets, indentation, special characters.
+//! Describes the slips that the YAML parser finds: quotes, brackets, indentation, special characters.
 
 use serde_saphyr::granit_parser::ErrorKind as Kind;
 

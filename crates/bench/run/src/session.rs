@@ -300,8 +300,8 @@ impl Session {
         usize::try_from(received / answers.max(1)).unwrap_or(ANSWER_BYTES_MAX).min(ANSWER_BYTES_MAX)
     }
 
-    /// The lowest bound on the slow end of a latency, in nanoseconds. A search has the bound in its objective, any other run in its
-    /// expectations.
+    /// The lowest bound on a high percentile or the maximum of a latency, in nanoseconds. A search has the bound in its objective,
+    /// any other run in its expectations.
     fn latency_bound_ns(&self, is_searched: bool) -> Option<u64> {
         if is_searched {
             let bounds = self.plan.objective.bounds.iter();

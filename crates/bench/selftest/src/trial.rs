@@ -65,7 +65,7 @@ pub fn run_seeded(name: &str, overrides: &[String], seed: u64, address: SocketAd
     run_on(name, overrides, seed, (address, Copies::One))
 }
 
-/// Runs the scenario as on a replica set, so that reads at majority bind later reads.
+/// Runs the scenario as on a replica set: after a read at majority, no later read may return an older version.
 ///
 /// # Errors
 /// The scenario cannot be run.

@@ -20,7 +20,7 @@ const SERVERS_DEFAULT: &str = "the server's default";
 const EXAMPLES: usize = 5;
 /// The pause between two attempts to reach a server.
 const LOOK_AGAIN: Duration = Duration::from_millis(200);
-/// The most scans of an audit whose connection is lost. A server that stood still may close the connection on which it was read.
+/// The maximum number of scans of one audit, if connections are lost. A server that stood still may close the connection of a scan.
 const SCANS_MAX: u32 = 3;
 
 /// The inputs of an audit.

@@ -14,7 +14,7 @@ use tokio::runtime::Runtime;
 /// The maximum number of explained violations.
 const EXAMPLES_MAX: usize = 10;
 
-/// The reason why a server commits no transaction, if so.
+/// The reason why a server commits no transaction; `None` if it commits them.
 ///
 /// # Errors
 /// When the server cannot be reached.
@@ -39,7 +39,7 @@ pub(crate) struct Checked {
     pub(crate) found: Consistency,
     /// Documents that hold the lists.
     pub(crate) documents: u64,
-    /// The reason why the promise is neither kept nor broken, if so.
+    /// The reason why the promise is neither kept nor broken; `None` if it is one of the two.
     pub(crate) undecided: Option<String>,
 }
 

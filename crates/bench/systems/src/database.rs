@@ -66,7 +66,7 @@ pub struct Database {
     engine: Option<ClientEngine>,
     journal: Option<JournalWriter>,
     promised: Option<Promised>,
-    /// The reason why appends to lists have no transactions, if so.
+    /// The reason why appends to lists have no transactions; `None` if they have transactions.
     without_transactions: Option<String>,
 }
 

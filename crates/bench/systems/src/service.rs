@@ -46,7 +46,8 @@ const ANSWER_BYTES: usize = 120;
 /// A service under load.
 #[derive(Debug)]
 pub struct Service {
-    /// The process, if Plimsoll started it. Faults share it, so that each fault allows for the others, also across phases.
+    /// The process, if Plimsoll started it. Faults share it: the end of a fault undoes nothing that another active fault still
+    /// needs, also across phases.
     /// Fields drop in order: `started` drops after this value and then owns the process alone.
     process: Option<Owned<Process>>,
     /// The service, if this run started it.

@@ -41,7 +41,7 @@ struct Section {
     /// Activities of each user.
     #[serde(default)]
     activities: u64,
-    /// Users with a feed that was read before the load, from `user-0` on. Reads fill the feed design's reader data.
+    /// Users with a feed that was read before the load, from `user-0` on. A feed design that keeps data for readers, such as a cache, then has this data.
     #[serde(default)]
     readers: u64,
 }

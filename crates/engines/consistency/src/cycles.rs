@@ -226,7 +226,7 @@ impl<'g> Search<'g> {
         if !is_allowed || (is_rw && at % 2 == 1) {
             return;
         }
-        // A way over moments counts as one edge, at its end.
+        // A path through moments counts as one edge: only its last edge, which leads to a transaction, has length 1.
         let length = u32::from(edge.to < self.transactions);
         let (to, distance) = (state(edge.to, is_rw), distance + length);
         let reached = &mut self.reached[to as usize];
@@ -258,7 +258,7 @@ const fn state(node: u32, is_after_rw: bool) -> u32 {
     2 * node + is_after_rw as u32
 }
 
-/// Replaces each way over moments by one edge, and lets the cycle begin at its first transaction.
+/// Replaces each path through moments by one edge, and lets the cycle begin at its first transaction.
 fn condense(cycle: &[Edge]) -> Vec<Edge> {
     let mut edges: Vec<Edge> = Vec::with_capacity(cycle.len());
     for edge in cycle {

@@ -1,6 +1,6 @@
 //! Bounds the searches of a check.
 
-/// The limits of the searches. A report counts every search that met one.
+/// The limits of the searches. A report counts every search that reached a limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// The states of one list that the search for a linear order visits.

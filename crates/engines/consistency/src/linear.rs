@@ -1,7 +1,7 @@
 //! Decides whether the operations on one list are linearizable, after Wing and Gong (1993) and Lowe (2017).
 //!
 //! Linearizability is local: a history is linearizable if each of its lists is (Herlihy and Wing, 1990). Every committed read must
-//! show a state of the list, so each state on the way is a beginning of the longest read. Hence a state is a length.
+//! show a state of the list, so each state that the search visits is a beginning of the longest read, and its length identifies it.
 
 use std::collections::HashSet;
 
@@ -17,7 +17,7 @@ pub(crate) enum Verdict {
         transaction: u32,
         placed: usize,
     },
-    /// The search met its limit.
+    /// The search reached its limit.
     NotDecided,
 }
 

@@ -11,7 +11,7 @@ pub(crate) const NEVER_NS: u64 = u64::MAX;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Append {
     pub transaction: u32,
-    /// Whether the transaction appends to the list no more.
+    /// Whether this is the transaction's last append to the list.
     pub is_last: bool,
     /// The position in the list's order, once a read showed it.
     pub position: Option<u32>,

@@ -95,7 +95,7 @@ impl DueSeconds {
         if self.limits.is_empty() {
             return;
         }
-        // At most a few limits: a copy ends the borrow.
+        // The limits are taken, and put back below, because `entry` borrows all of `self`.
         let limits = std::mem::take(&mut self.limits);
         let second = self.entry(load, due_ns / SECOND_NS);
         second.ended += 1;

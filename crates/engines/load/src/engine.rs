@@ -115,8 +115,8 @@ impl<T: Target> std::fmt::Debug for Worker<T> {
 }
 
 impl<T: Target> Engine<T> {
-    /// Creates one worker for each target, for plans of `operations` operations; `shard` is this process
-    /// among all.
+    /// Creates one worker for each target, for plans of `operations` operations; `shard` is the share of
+    /// this process in the load.
     ///
     /// # Errors
     /// The system has no file descriptor left for a worker's epoll and timer.

@@ -142,7 +142,7 @@ impl Search {
         if let Some(last) = self.trials.last().filter(|last| self.near == 0 && last.rate == highest) {
             let is_first = self.trials.iter().filter(|trial| trial.rate == highest).count() == 1;
             match last.held() {
-                // A rare event looks like a rate that is too high, so a failure of the climb is tried again.
+                // A rare event looks like a rate that is too high, so a rate that failed in the climb is tried again.
                 false if is_first => return Some(climb(highest)),
                 true if self.trials.len() < CLIMBS_MAX => return Some(climb(highest * FACTOR)),
                 _ => {}

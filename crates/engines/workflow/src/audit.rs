@@ -56,7 +56,8 @@ pub struct Report {
     pub is_cut: bool,
 }
 
-/// Audits a store at rest: clients are quiet and workers have finished. In a store at work, findings may be work in flight: audit again.
+/// Audits a store at rest: clients are quiet and workers have finished. While clients or workers use the store, a finding may be
+/// pending work: audit again.
 ///
 /// # Errors
 ///

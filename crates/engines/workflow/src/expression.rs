@@ -44,7 +44,7 @@ impl Expression {
         Ok(Self { text: text.into(), program })
     }
 
-    /// Whether the program may read the moment.
+    /// Whether the program may read the clock.
     pub fn reads_clock(&self) -> bool {
         self.text.contains("$now")
     }

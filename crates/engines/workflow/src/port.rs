@@ -290,7 +290,7 @@ pub struct Find {
 pub struct Inbox {
     /// Only with this status.
     pub status: Option<TaskStatus>,
-    /// Only open to one of these roles; none: to any.
+    /// Only open to one of these roles; if there are none, open to any role.
     pub roles: Vec<String>,
     /// Only assigned to this person.
     pub assignee: Option<String>,
@@ -326,10 +326,10 @@ pub trait Store: Send + Sync + 'static {
         async { Ok(self.definitions().await?.len() as u64) }
     }
 
-    /// Inserts new instances, each by its own: a known id stays as it is.
+    /// Inserts new instances, independently of each other. An instance with a known id is not inserted and stays unchanged.
     fn start(&self, records: &[Record]) -> impl Future<Output = Stored<Vec<Inserted>>> + Send;
 
-    /// Inserts signals, each by its own: a known (instance, id) stays as it is.
+    /// Inserts signals, independently of each other. A signal with a known (instance, id) is not inserted and stays unchanged.
     fn publish(&self, signals: &[Signal]) -> impl Future<Output = Stored<Vec<Inserted>>> + Send;
 
     /// Renews all partitions of the owner, claims free ones up to `want`, and gives back others. Time is the store's. A partition is free if its
@@ -350,7 +350,7 @@ pub trait Store: Send + Sync + 'static {
     /// Instances by id, in the order of `ids`.
     fn load(&self, ids: &[String]) -> impl Future<Output = Stored<Vec<Option<Record>>>> + Send;
 
-    /// Changes instances, each by its own compare-and-set.
+    /// Changes instances, each with a separate compare-and-set.
     fn commit(&self, commits: &[Commit]) -> impl Future<Output = Stored<Vec<Committed>>> + Send;
 
     /// Removes signals. Unknown ones are fine.
@@ -369,11 +369,11 @@ pub trait Store: Send + Sync + 'static {
         limit: usize,
     ) -> impl Future<Output = Stored<Vec<DeadLetter>>> + Send;
 
-    /// Publishes dead letters again, at once and with no attempts, and then removes them. Records the
+    /// Publishes dead letters again as signals that are due at once and have no attempts yet. Then removes the letters. Records the
     /// operator and the moment. Returns the number of letters that existed.
     fn redrive(&self, redrives: &[Redrive]) -> impl Future<Output = Stored<usize>> + Send;
 
-    /// Redrives of the past, oldest first.
+    /// Completed redrives, oldest first.
     fn redriven(&self, limit: usize) -> impl Future<Output = Stored<Vec<Redrive>>> + Send;
 
     /// Writes rows of the inbox. A row replaces only a row of its id with a smaller version.

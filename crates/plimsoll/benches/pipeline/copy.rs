@@ -24,7 +24,7 @@ const PAYLOAD_BYTES: usize = 512;
 const BATCH: usize = 1000;
 /// Events in flight: enough for a transaction that is written and one that is collected.
 const EVENTS_MAX: usize = 50_000;
-/// The goal of both rows, whose first subject is at least once.
+/// The goal of both rows. Their first subject copies with the guarantee at least once.
 const WITHIN_TENTH: Goal = Goal {
     subject: 1,
     peer: 0,

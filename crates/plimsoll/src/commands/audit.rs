@@ -85,7 +85,8 @@ fn exit(integrity: &Integrity) -> Exit {
     }
 }
 
-/// Counts as many unexpected documents as phantoms as the run did, so that both commands agree. Later unexpected documents belong to other writers.
+/// Counts unexpected documents as phantoms, up to the number that the run counted, so that both commands agree. Further
+/// unexpected documents belong to other writers.
 fn count_phantoms_of_the_run(integrity: &mut Integrity, kept: &Integrity) {
     if !kept.was_alone {
         return;

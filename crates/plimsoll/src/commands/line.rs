@@ -276,7 +276,7 @@ impl SessionProber<'_> {
         Phase { limits: self.limits.clone(), drain: drain(&self.limits), ..phase }
     }
 
-    /// Adds the documents at the middle of each half of the trials around the estimate.
+    /// Adds the numbers of documents that were acknowledged by the middle of each half of the trials around the estimate.
     fn with_documents(&self, drift: Drift) -> Drift {
         let at = |share: usize| self.acknowledged.get(self.acknowledged.len() * share / 4).copied();
         Drift { documents_first: at(1), documents_second: at(3), ..drift }
@@ -289,7 +289,8 @@ impl SessionProber<'_> {
     }
 }
 
-/// The wait for the answers of a trial: an operation that is not sent by then is over every limit.
+/// The time after a trial in which its overdue operations may still be sent. An operation that is not sent by then counts as over
+/// every limit.
 fn drain(limits: &[Limit]) -> Span {
     let longest = limits.iter().map(|limit| Span::from_ns(limit.ns)).max();
     longest.map_or(DRAIN_MIN, |longest| longest.max(DRAIN_MIN))

@@ -21,7 +21,7 @@ struct Case {
     version: &'static str,
     /// Part of its answer to an aggregation with `$setWindowFields`; none if it has this stage.
     refusal: Option<&'static str>,
-    /// Part of its answer to a change stream; none if it has them.
+    /// Part of its refusal of a change stream; `None` if it supports change streams.
     stream_refusal: Option<&'static str>,
     /// The topology that it reports.
     topology: &'static str,

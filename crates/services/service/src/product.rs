@@ -12,7 +12,7 @@ use crate::context::State;
 use crate::server::{ListenError, Running};
 use crate::settings;
 
-/// A client of a MongoDB database, which decides the options of an address that have an effect.
+/// A client of a MongoDB database. The choice decides which options of an address have an effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DatabaseClient {
     /// The official driver.

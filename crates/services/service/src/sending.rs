@@ -36,7 +36,8 @@ pub(crate) struct Charge(pub(crate) Reservation);
 pub(crate) enum Need {
     /// The caller may retry.
     Refusable,
-    /// The request has changed data: the caller would repeat the change. Its endpoint limits the answer beforehand.
+    /// The request has changed data: after a refusal, the caller would repeat the change. Instead, the endpoint limits the answer
+    /// beforehand.
     Settled,
     /// The answer shows the state of the service, which matters most while memory is short.
     Urgent,

@@ -19,7 +19,7 @@ const INVENTORY: CursorLimits = CursorLimits { documents: INVENTORY_MAX + 1, byt
 pub(super) const SAMPLE: &str = "the sample of its documents";
 /// The largest printed part of a document, in stored bytes.
 const SHOWN_BYTES_MAX: usize = 16 * 1024;
-/// Documents kept as samples, if enough exist; the first and last may be two of them.
+/// The number of documents kept while reading. Two of them may repeat the first and the last document, which are read separately.
 const SOME: usize = SAMPLES_MAX as usize + 2;
 
 /// The documents read, before the summary.
@@ -35,7 +35,7 @@ pub(super) struct Reading<'p> {
     pub(super) some: Vec<RawDocumentBuf>,
 }
 
-/// Keeps this many samples: the first, the last, and some of `others` in between.
+/// Keeps at most `most` samples: the first, the last, and some of `others` in between.
 pub(super) async fn keep(
     asker: &mut Inspector<'_>,
     namespace: &Namespace,

@@ -39,8 +39,6 @@ pub(crate) fn answer(store: &mut Store, request: &Request<'_>, out: &mut Vec<u8>
     }
 }
 
-/// Changes nothing: supports only updates that match no document, such as the update that waits for a
-/// majority.
 fn find(store: &mut Store, request: &Request<'_>, out: &mut Vec<u8>) {
     let body = request.body;
     let Some(filter) = filter(body, "filter") else { return refuse(out, "this filter") };

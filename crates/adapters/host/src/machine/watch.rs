@@ -133,7 +133,7 @@ fn between(before: &Counters, after: &Counters) -> HostSample {
     }
 }
 
-/// Cores that the threads used, the busiest thread's, and the mean number of waiting threads.
+/// The cores that all threads used, the cores that the busiest thread used, and the mean number of waiting threads.
 #[derive(Clone, Copy)]
 struct ThreadUse {
     used: f64,

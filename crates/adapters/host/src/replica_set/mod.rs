@@ -185,7 +185,7 @@ impl ReplicaSet {
         Ok(())
     }
 
-    /// Holds the replication, or lets it go on.
+    /// Pauses the replication, or resumes it.
     pub fn hold(&self, is_held: bool) {
         self.shared.change(|state| state.is_held = is_held);
     }

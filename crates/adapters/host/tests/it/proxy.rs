@@ -188,7 +188,7 @@ fn bytes_and_the_end_of_a_stream_are_delayed_and_overlap_in_transit() {
         assert!(arrived.since(*sent) >= DELAY_NS, "{} ns", arrived.since(*sent));
     }
     assert!(end_arrived.since(ended) >= DELAY_NS);
-    // In sequence they would take five seconds.
+    // If the delays added up, all chunks together would take five seconds.
     assert!(end_arrived.since(start) < 2 * SECOND_NS, "{} ns", end_arrived.since(start));
 }
 

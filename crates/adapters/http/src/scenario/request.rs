@@ -149,7 +149,7 @@ struct Typed {
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     tags: BTreeMap<String, String>,
     /// The GET or HEAD that reads one document of this request back after the load: `{get: /orders/{id}}`. Its placeholders are the
-    /// fields of `with`, or without it of the document. Every acknowledged document must answer and pass its `check`; 404 and
+    /// fields of `with`; without `with`, the fields of the document. Every acknowledged document must answer and pass its `check`; 404 and
     /// 410 say that it is lost.
     #[serde(skip_serializing_if = "Option::is_none")]
     read_back: Option<Box<Request>>,

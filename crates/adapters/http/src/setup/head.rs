@@ -51,7 +51,7 @@ pub(crate) enum Piece {
     Token,
     /// The body's length.
     Length,
-    /// The path and the query of a workload's part.
+    /// The path and the query that the workload generates for each request.
     Path,
 }
 

@@ -36,7 +36,6 @@ fn a_request_arrives_as_typed_and_its_answer_is_checked() {
                 "{answers:?}"
             );
             assert_eq!(answers[0].statuses, BTreeMap::from([(200, 1)]));
-            // The document is the first of the operation; a retry would send the same document.
             assert!(!target.is_broken(&lane), "{way:?}");
         });
     }

@@ -31,7 +31,7 @@ mod step;
 mod transaction;
 mod transaction_buffer;
 
-/// The time limit of one attempt to begin.
+/// The time limit of one attempt to begin a transaction.
 const TRY: Duration = Duration::from_secs(5);
 /// The default limit of events in flight. Events stay in flight until their transaction is committed: with a lower limit, small
 /// events would wait for commits instead of brokers.
@@ -52,7 +52,7 @@ pub struct Topic {
 }
 
 impl Topic {
-    /// Builds the sink, which shares the membership of its source; asks the cluster for its topics.
+    /// Builds the sink, which shares the membership of its source. Checks in the cluster that the sink's topics exist.
     ///
     /// # Errors
     /// [`Error::NoTopic`], [`Error::Unreachable`], and those of the settings.

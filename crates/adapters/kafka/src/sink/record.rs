@@ -80,9 +80,9 @@ impl Target {
         }
     }
 
-    /// The bytes of one order key that are sent at once: one request of a partition. Keys spread over all
-    /// partitions, so half of their requests are filled. Records without a key go to one partition for a
-    /// while.
+    /// The bytes of one order key that are sent at once. Usually they fill one request of one partition: records
+    /// without a key go to one partition for a while. Keys distribute the records over all partitions; then the
+    /// bytes fill a request for each of half the partitions.
     pub(crate) fn round_bytes(&self, record: &Parts<'_>) -> usize {
         let request = request_bytes(self.bytes_max);
         match (self.placing, record.key) {

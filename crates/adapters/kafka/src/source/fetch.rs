@@ -26,7 +26,7 @@ pub(super) struct Fetch {
     bytes: usize,
     /// The next offset of each partition, within the assignment of this number.
     reached: BTreeMap<u32, (usize, u64)>,
-    /// A partition whose offsets went back: the expected and the received offset.
+    /// A partition that returned a lower offset than expected: the expected and the received offset.
     back: Option<(Partition, u64, u64)>,
 }
 
@@ -60,7 +60,7 @@ impl Fetch {
         self.reached.iter().filter_map(place).collect()
     }
 
-    /// The error of a partition whose offsets went back, if any.
+    /// The error of a partition that returned a lower offset than expected, if any.
     pub(super) fn offset_went_back(&mut self) -> Option<SourceError> {
         self.back
             .take()

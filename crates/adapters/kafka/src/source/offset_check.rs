@@ -4,7 +4,7 @@
 //!
 //! The client library would silently restart at another offset. Records would be missing, and a destination
 //! that identifies records by their offsets would take new records for existing ones. So each partition is
-//! checked before it is read and after a pause, and an offset that goes back ends the source. A recreated
+//! checked before it is read and after a pause, and an offset lower than the one before ends the source. A recreated
 //! topic that has grown past the old position cannot be detected.
 
 use std::thread;

@@ -20,11 +20,11 @@ use crate::membership::Membership;
 
 /// The time without free space after which partitions are paused and the group is polled.
 const PAUSE_AFTER: Duration = Duration::from_secs(1);
-/// The time limit of the last commit: a rebalancing group refuses it.
+/// The time limit for the last commit, which is repeated because a group refuses commits while it rebalances.
 const LAST_MAX: Duration = Duration::from_secs(45);
 /// The wait for partitions after which the reason is shown.
 const SHOWN_AFTER: Duration = Duration::from_secs(3);
-/// The time that the group is polled between two attempts.
+/// The time for which the group is polled between two attempts of the last commit.
 const POLL: Duration = Duration::from_millis(50);
 
 /// The settings for revoking partitions.

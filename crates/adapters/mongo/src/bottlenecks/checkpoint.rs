@@ -38,8 +38,8 @@ pub(super) fn check(baseline: &Observation, knee: &Observation) -> Result<Findin
     Ok(Finding { departed: ceaseless || slower, readings })
 }
 
-/// The seconds with a checkpoint. [`check`] compares the seconds within a window. This function serves the
-/// comparison over all rates: whether the objective held in these seconds.
+/// The seconds with a checkpoint. [`check`] compares the seconds within one window. These levels serve a comparison over all
+/// rates, which asks whether the objective held in the seconds with a checkpoint.
 pub(super) fn levels(side: &Observation) -> Result<Vec<Level>, NotObserved> {
     if !tells(side) {
         return Err(NOT_REPORTED);

@@ -10,8 +10,8 @@ use plimsoll_measure::sample::ServerSample;
 /// From one conflict in ten operations on, the work that the server repeats shows in a percentile.
 const PER_OPERATION_MAX: f64 = 0.10;
 
-/// Finds many conflicts for each operation: a higher rate alone has more of them. The server repeats a single update after a conflict; a
-/// transaction fails.
+/// Finds more conflicts per operation than at the baseline. Conflicts per second prove nothing, because a higher rate alone has
+/// more of them. The server repeats a single update after a conflict; a transaction fails.
 pub(super) fn check(baseline: &Observation, knee: &Observation) -> Result<Finding, NotObserved> {
     let sides = (baseline, knee);
     let per_s = both(sides, |side| side.per_s(count))?;
@@ -29,7 +29,7 @@ pub(super) fn levels(side: &Observation) -> Result<Vec<Level>, NotObserved> {
     levels_between(side, |before, after| Some(per_s_between(before, after, count)? >= limit_per_s))
 }
 
-/// At least one, so that a window without operations has few conflicts for each.
+/// Operations per second, at least one, so that a window without operations does not show many conflicts per operation.
 fn operations_per_s(side: &Observation) -> f64 {
     side.operations_per_s().max(1.0)
 }

@@ -58,7 +58,7 @@ pub struct Lane {
 enum Ready {
     Nothing,
     Insert(insert::Ready),
-    /// An operation that needs only a filter and a document: a find or others.
+    /// An operation that needs only a filter and a document, such as a find.
     Named(Named),
     Aggregate(Vec<Document>),
     Transaction(transaction::Ready),

@@ -84,8 +84,8 @@ impl OperationBuilder {
         Ok(())
     }
 
-    /// Binds later reads to the version that a read has shown. Counters are excluded: several increments may
-    /// be in flight, so their number is no version of this worker's ledger.
+    /// Raises the bounds of later reads to the version that a read has shown. With counters, this worker's ledger is left out:
+    /// several increments may be in flight, so their number is no version of this ledger.
     fn note_shown(&self, picked: &PickedDocument, version: u32) {
         let mut ledger = self.ledger();
         if self.setup.counters.is_none() {

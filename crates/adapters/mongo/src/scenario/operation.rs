@@ -63,7 +63,7 @@ impl Default for Insert {
 pub struct Find {
     /// The choice of documents without a filter.
     pub by: By,
-    /// The choice among the documents of this run, without a filter.
+    /// The choice among the documents of this run, if no filter is given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub keys: Option<Keys>,
     /// The filter that selects the documents.
@@ -141,10 +141,10 @@ pub struct Aggregate {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Update {
-    /// The choice of a document without a filter.
+    /// The choice of the document, if no filter is given.
     #[serde(default)]
     pub by: By,
-    /// The choice among the documents of this run, without a filter.
+    /// The choice among the documents of this run, if no filter is given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub keys: Option<Keys>,
     /// The filter that selects the documents.
@@ -179,9 +179,9 @@ pub struct Replace {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Delete {
-    /// The choice of a document without a filter.
+    /// The choice of the document, if no filter is given.
     pub by: By,
-    /// The choice among the documents of this run, without a filter.
+    /// The choice among the documents of this run, if no filter is given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub keys: Option<Keys>,
     /// The filter that selects the documents; the first is deleted.
@@ -196,10 +196,10 @@ pub struct Delete {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FindAndModify {
-    /// The choice of a document without a filter.
+    /// The choice of the document, if no filter is given.
     #[serde(default)]
     pub by: By,
-    /// The choice among the documents of this run, without a filter.
+    /// The choice among the documents of this run, if no filter is given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub keys: Option<Keys>,
     /// The filter that selects the documents; the first is changed.

@@ -198,7 +198,8 @@ impl Compiler<'_> {
         }
     }
 
-    /// The concerns belong to the whole transaction, which reads from the primary.
+    /// Refuses concerns and a read preference of one operation. The concerns belong to the whole transaction, which reads from
+    /// the primary.
     fn check_step(&self, operation: &Operation) -> Result<(), Error> {
         let own = [
             ("read_concern", operation.read_concern().is_some()),

@@ -1,4 +1,4 @@
-//! Keeps the versions that reads have shown before any acknowledgement, and binds later reads to them.
+//! Keeps the versions that reads have shown before any acknowledgement. A later read must not return an older version.
 
 use std::collections::HashMap;
 

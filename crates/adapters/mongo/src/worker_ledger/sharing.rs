@@ -58,17 +58,16 @@ impl WorkerLedger {
         })
     }
 
-    /// The bound of a read of a document that any worker may own, at this moment; empty if the document is no
-    /// longer shared.
+    /// The current bound of a read of a document that any worker may own. Empty if the document is no longer shared.
     pub fn shared_bound(&self, number: u64, validity: Validity, origin: Origin) -> Bound {
         let least = self.shared.as_ref().and_then(|shared| shared.version(number));
         let read = least.and_then(|_| self.shown_to_any(number, validity, origin));
         Bound { promised: least.is_some(), least, read, origin, ..Bound::default() }
     }
 
-    /// The version that a read of any worker has shown and that a majority has. It binds reads at majority
-    /// from the same origin, and linearizable reads from any origin. A replaced primary may answer other
-    /// reads for a while.
+    /// The version that a read of any worker has shown and that a majority has. A later read at majority
+    /// from the same origin must not return an older version; nor must a linearizable read from any origin. A replaced
+    /// primary may answer other reads for a while.
     #[inline]
     pub(super) fn shown_to_any(&self, number: u64, validity: Validity, origin: Origin) -> Option<u32> {
         if !SharedBounds::is_sampled(number) {
@@ -81,7 +80,7 @@ impl WorkerLedger {
         }
     }
 
-    /// Binds the reads of all workers to a version that a read has shown, if a majority has it.
+    /// Raises the bound of all workers' reads to a version that a read has shown, if a majority has it.
     #[inline]
     pub fn show_to_all(&self, number: u64, version: u32, validity: Validity, origin: Origin) {
         if validity.is_permanent() {

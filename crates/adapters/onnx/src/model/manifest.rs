@@ -140,7 +140,7 @@ impl Manifest {
     }
 }
 
-/// A field: its name, the value that it takes in words, and whether a value is one.
+/// A field: its name, the description of its valid values, and their check.
 type Field = (&'static str, &'static str, fn(&Value) -> bool);
 
 /// The fields of a manifest.

@@ -71,7 +71,7 @@ fn pip(python: &Path, wheel: &Wheel, list: &Path, directory: &Path) -> Command {
         command.args(["--platform", platform]).args(PYTHON);
     }
     command.arg("--dest").arg(directory).arg("--requirement").arg(list);
-    // A user may forbid `pip` to install outside of a virtual environment; this only downloads.
+    // A user may forbid `pip` to install outside of a virtual environment; this command only downloads.
     command.env("PIP_REQUIRE_VIRTUALENV", "0");
     command
 }

@@ -38,7 +38,7 @@ pub struct Insert {
     /// A field that stores the event's source in 16 bytes in addition to `_id`, so that an audit finds duplicates.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source_field: Option<String>,
-    /// The write concern; by default that of the address, and a journaled majority where both are silent.
+    /// The write concern; by default that of the address. Missing parts are set as in a journaled majority.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub write_concern: Option<WriteConcern>,
     /// Connections per worker, and so commands in flight at a time.

@@ -18,7 +18,7 @@ pub struct Keyed {
     pub uri: String,
     /// `database.collection`.
     pub collection: String,
-    /// The write concern; by default that of the address, and a journaled majority where both are silent.
+    /// The write concern; by default that of the address. Missing parts are set as in a journaled majority.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub write_concern: Option<WriteConcern>,
     /// The time limit of a command, after which its batch is retried.

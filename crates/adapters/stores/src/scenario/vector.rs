@@ -40,7 +40,7 @@ pub struct Vector {
     /// The format of the vector.
     #[serde(default)]
     pub stored: Stored,
-    /// The write concern; by default that of the address, and a journaled majority where both are silent.
+    /// The write concern; by default that of the address. Missing parts are set as in a journaled majority.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub write_concern: Option<WriteConcern>,
     /// Connections per worker, which share a batch.

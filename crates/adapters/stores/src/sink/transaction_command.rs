@@ -87,8 +87,9 @@ pub async fn insert(
     Ok(None)
 }
 
-/// The offsets of the events whose documents already exist, with the topic and partition of `like`. One query replaces one
-/// transaction per existing document; if the server refuses it, no document counts as existing.
+/// The offsets of the events whose documents already exist, with the topic and partition of `like`. One query finds them
+/// all; without it, each existing document would cost one transaction. If the server refuses the query, no document
+/// counts as existing.
 pub async fn present(
     connection: &mut Option<Connection>,
     namespace: &Namespace,

@@ -237,8 +237,9 @@ impl Mongo {
         Ok(results)
     }
 
-    /// Changes instances with one command, each by its own, and then removes the signals of the changed ones. A change whose signals are not all
-    /// in the store is not sent. A reply gives only the number of changes. If it is too small, the stamps tell which of them are ours.
+    /// Changes instances with one command and a separate statement for each, and then removes the signals of the changed instances. A
+    /// change whose signals are not all in the store is not sent. A reply gives only the number of changes. If the number is too
+    /// small, the stamps in the documents show which changes were applied.
     async fn commit_each(
         &self,
         group: &[RawDocumentBuf],
@@ -469,7 +470,7 @@ async fn create(pool: &Pool, collection: &str, indexes: Vec<Index>) -> Stored<()
     pool.run(&rawdoc! {"createIndexes": collection, "indexes": array(&indexes)}).await.map(drop)
 }
 
-/// Keeps the form and the number of partitions of a new store, and returns the number.
+/// Stores the format version and the number of partitions of a new store. Returns the stored number of partitions.
 async fn form(pool: &Pool, partitions: u16) -> Stored<u16> {
     let new = rawdoc! {"_id": "form", "version": FORM, "partitions": i32::from(partitions.max(1))};
     insert(pool, "form", &[new]).await?;
@@ -572,7 +573,7 @@ fn array(documents: &[RawDocumentBuf]) -> RawArrayBuf {
     array
 }
 
-/// Inserts documents, each by its own.
+/// Inserts documents. An existing document does not stop the insert of the others.
 async fn insert(pool: &Pool, collection: &str, documents: &[RawDocumentBuf]) -> Stored<Vec<Inserted>> {
     let mut results = Vec::with_capacity(documents.len());
     for group in groups(documents)? {
@@ -716,8 +717,8 @@ impl Store for Mongo {
         insert(&self.pool, "signals", &documents).await
     }
 
-    /// Reads the server's time first. That time is slightly in the past when it is used. So leases end a
-    /// little early, and are free a little late.
+    /// Reads the server's time first. That time is slightly in the past when it is used. So a lease ends a
+    /// little early, and an ended lease counts as free a little late.
     async fn lease(&self, request: &LeaseRequest) -> Stored<Leases> {
         let now_ms = server_time(&self.pool).await?;
         let rows = self.change_leases(&renewals(request, &self.pool, now_ms)).await?;
@@ -842,7 +843,8 @@ impl Store for Mongo {
     }
 
     /// The signal is published before its letter goes: a crash between leaves both, and the instance recognises a repeated signal. A letter
-    /// stays if its signal was still there, because its burial may remove the signal, and if it was buried again meanwhile.
+    /// is kept if its signal still existed, because an unfinished burial may still remove the signal. A letter is also kept if it was
+    /// buried again meanwhile.
     async fn redrive(&self, redrives: &[Redrive]) -> Stored<usize> {
         let by_key: BTreeMap<_, _> = redrives.iter().map(|redrive| (&redrive.key, redrive)).collect();
         let ids: Vec<_> = by_key.keys().map(|key| documents::signal_id(&key.instance, &key.id)).collect();

@@ -1,7 +1,7 @@
 //! Commits many changes as one transaction: a server that syncs its journal for each statement syncs it once for all of them.
 //!
-//! A process that dies in the middle leaves its transaction open, and its documents locked, for up to a minute. So sessions follow from a number that
-//! each owner of partitions keeps with its lease, and the next owner ends them.
+//! A process that dies in the middle leaves its transaction open, and its documents locked, for up to a minute. So each owner of
+//! partitions stores a number with its lease. Its session ids derive from that number, so the next owner can end the sessions.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -19,7 +19,7 @@ use crate::reply::server_error;
 /// Codes of servers without transactions: IllegalOperation, CommandNotFound, CommandNotSupported, OperationNotSupportedInTransaction.
 const UNSUPPORTED: [i32; 4] = [20, 59, 115, 263];
 
-/// The time limit of an abortion: a server that does not answer does not hold up the failure.
+/// The time limit for aborting a transaction: a server that does not answer must not delay the report of the failure.
 const ABORT_PATIENCE: Duration = Duration::from_secs(2);
 
 /// The result of a transaction.

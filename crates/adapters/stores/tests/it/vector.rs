@@ -47,7 +47,7 @@ fn the_newest_event_of_a_key_wins() {
     assert_eq!(write(&mut *sink, keyed(0, &[("a", 1), ("b", 2), ("a", 3)])), Verdict::WRITTEN);
     assert_eq!(numbers(&server, "ve_key"), [("a".into(), 3), ("b".into(), 2)]);
     assert_eq!(write(&mut *sink, keyed(0, &[("a", 5), ("c", 6)])), Verdict::WRITTEN);
-    // The first batch is repeated, as after a crash: no document goes back.
+    // The first batch is repeated, as after a crash: no document returns to an older event.
     let replay = write(&mut *sink, keyed(0, &[("a", 1), ("b", 2), ("a", 3)]));
     assert_eq!(replay, Verdict::Written { replayed: 2, refused: vec![] });
     assert_eq!(numbers(&server, "ve_key"), [("a".into(), 5), ("b".into(), 2), ("c".into(), 6)]);

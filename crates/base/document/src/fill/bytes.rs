@@ -21,7 +21,7 @@ pub(crate) fn uuid(words: &mut Words, hole: &mut [u8]) {
     hole[8] = (hole[8] & 0x3F) | 0x80;
 }
 
-/// Writes a number in decimal digits over the whole hole, with leading zeros.
+/// Fills all of `hole` with the decimal digits of a number, with leading zeros.
 #[inline]
 pub(crate) fn decimal(mut number: u64, hole: &mut [u8]) {
     for digit in hole.iter_mut().rev() {

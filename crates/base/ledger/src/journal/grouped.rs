@@ -1,5 +1,5 @@
-//! Encodes the transactions of unknown outcome in a saved ledger: for each the number of its spans, then two words a span. A last
-//! record without transactions has the number of those that were only counted.
+//! Encodes the transactions of unknown outcome in a saved ledger: for each the number of its spans, then two words a span. The
+//! last record may contain no transactions: it then holds the number of transactions that were counted and not kept.
 
 use super::list::{LOCAL_BITS, packed, unpacked};
 use crate::numbers::{Allocation, Slot};

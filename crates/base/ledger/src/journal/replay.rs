@@ -99,8 +99,8 @@ mod tests {
     }
 
     impl Story {
-        /// Reserves 5000 at a time, sends 2000 and acknowledges them, flushes every other time, and makes increasingly many
-        /// changes.
+        /// In each round reserves 5000 documents ahead, sends 2000 and acknowledges them, and changes two. Flushes after every
+        /// fourth round. Later rounds have more kinds of changes.
         fn tell() -> Self {
             let mut story = Story::default();
             story.remember();

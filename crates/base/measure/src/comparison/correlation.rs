@@ -29,7 +29,7 @@ pub(super) fn shown(pairs: &[f64], seed: u64) -> Option<Correlation> {
     let squares: f64 = left.iter().map(|value| value * value).sum();
     let measured = neighbours(&left);
     let r = measured / squares;
-    // Fewer tests: a correlation within one standard error is never shown.
+    // Skips the test: a correlation within one standard error is never significant.
     if !r.is_finite() || r * (pairs.len() as f64).sqrt() < 1.0 {
         return None;
     }

@@ -89,7 +89,7 @@ fn every(pairs: &[f64]) -> Vec<Split> {
     groups.into_iter().map(|(size, sum)| split(size, sum, pairs.len(), total)).collect()
 }
 
-/// The split that flips nothing, and a sample of all.
+/// The split that flips no sign, and a random sample of all splits.
 fn some(pairs: &[f64], seed: u64) -> Vec<Split> {
     let total: f64 = pairs.iter().sum();
     let mut random = Random::new(seed);

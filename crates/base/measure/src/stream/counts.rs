@@ -123,7 +123,7 @@ impl Counts {
             + self.get(Count::Lost)
     }
 
-    /// The clock that timed written events at the start of their delivery, if it is not this machine's.
+    /// The clock that timed the start of the delivery of written events, if it is not this machine's clock.
     pub const fn delivery_clock(&self) -> Option<DeliveryClock> {
         let (producer, source) = (self.get(Count::ProducerClock), self.get(Count::SourceClock));
         let written = self.get(Count::Written);
@@ -146,7 +146,7 @@ impl Counts {
     }
 }
 
-/// The clock at which the delivery of events begins. Their acknowledgement is always timed by this machine's clock.
+/// The clock that times the start of the delivery of events. The end, the acknowledgement, is always timed by this machine's clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DeliveryClock {
     /// Each producer's.

@@ -56,7 +56,7 @@ pub(crate) fn classify(frame: &SentFrame, body: &[u8], reply: &mut WriteReply) -
     match fields.ok {
         None => return Err(Malformed("a reply has no `ok`")),
         Some(0) => {
-            // A batch wrote nothing only if its first frame did not.
+            // Only the failure of the first frame shows that the batch wrote nothing: earlier frames may have written.
             let wrote_nothing = fields.advice.wrote_nothing && frame.first == 0;
             reply.advice.merge(RetryAdvice { wrote_nothing, ..fields.advice });
             let outcome = Outcome::of_labelled_error(fields.code, fields.advice);

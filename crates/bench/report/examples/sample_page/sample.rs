@@ -18,7 +18,7 @@ use plimsoll_measure::run::{
 use plimsoll_measure::sample::ServerSample;
 use plimsoll_report::page::{Distribution, Page};
 
-/// The content of a page, with its owner.
+/// Owns the content of a page.
 pub struct Sample {
     pub run: Run,
     pub intervals: Vec<Interval>,

@@ -6,7 +6,7 @@ use super::rate;
 use crate::tables::{Cell as Word, Column, Tone, median, right};
 use crate::units::{NONE, exact_rate, micros, percent, three_digits};
 
-/// The optional columns between the keys and the times that have values.
+/// The optional columns between the keys and the times, as far as they have values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Measured {
     /// The lowest to the highest of the repetitions.

@@ -4,7 +4,7 @@ use maud::{Markup, html};
 
 use crate::tables::{Align, Cell, Column, Table, Tone};
 
-/// Characters from which on a cell keeps a readable width on a narrow page. Its table then scrolls.
+/// A cell with at least this many characters keeps a readable width on a narrow page. Its table then scrolls.
 const LONG: usize = 24;
 
 /// `table` with its title as caption, in a box that scrolls on narrow pages; nothing if it is empty.

@@ -20,7 +20,7 @@ pub trait Process: Send + 'static {
     /// Cuts its power: kills it, and takes back what it has not synced.
     ///
     /// # Errors
-    /// When it was not started for that, or cannot be killed.
+    /// When the process was not started with support for a loss of power, or cannot be killed.
     fn lose_power(&mut self) -> Done;
 
     /// Restarts it at the same address after a kill.

@@ -118,7 +118,7 @@ fn kind(collection: &Collection) -> Vec<String> {
     (!found.is_empty()).then_some(line).into_iter().collect()
 }
 
-/// A name for the scenario's own collection, which is never the collection itself.
+/// The name of the scenario's collection, which always differs from the original collection.
 fn collection(namespace: &str) -> String {
     let name = namespace.split_once('.').map_or(namespace, |(_, name)| name);
     let plain = |letter: char| if letter.is_ascii_alphanumeric() { letter } else { '_' };

@@ -80,7 +80,8 @@ impl Maker {
         Entry { key: name, comment: Some(notes.join("; ")), tree }
     }
 
-    /// The template of the values at one path. Values with parts win over others, because a choice has constants alone.
+    /// The template of the values at one path. If some values have parts, the template describes only
+    /// these, because a choice can hold only constants.
     fn value(self, values: &Values) -> Tree {
         let ranked = values.ranked();
         if let Some(group) = ranked.iter().find(|group| group.kind.has_parts()) {

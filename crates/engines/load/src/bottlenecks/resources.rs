@@ -11,7 +11,7 @@ use super::{Finding, Level, NOT_LOCAL, NotObserved, Observation, departs};
 const CORES_SHARE_MAX: f64 = 0.90;
 /// A thread above this share of a core is saturated, however many other cores are idle.
 const THREAD_SHARE_MAX: f64 = 0.95;
-/// A full machine holds the server back if at least so many threads wait for a CPU, on average.
+/// A machine without free CPU limits the server if at least this many of the server's threads wait for a CPU, on average.
 const WAITING_MIN: f64 = 0.10;
 /// A shortage counts if it lasts for this share of the time: a quota stops the server, a hypervisor takes its
 /// CPUs, or tasks wait for memory.
@@ -118,7 +118,7 @@ fn withheld(
     Ok(Finding { departed: departs(shares.0, shares.1, WITHHELD_MAX), readings: vec![share(what, shares)] })
 }
 
-/// Finds a disk that is never idle, or a server that waits for it all the time, as behind a limit on its throughput.
+/// Finds a disk that is never idle, or a server that waits for it all the time, for example because the disk's throughput is limited.
 pub(super) fn disk(baseline: &Observation, knee: &Observation) -> Result<Finding, NotObserved> {
     let sides = (baseline, knee);
     let time = both(sides, |side| time_at(side, disk_at_limit, NO_DISK))?;

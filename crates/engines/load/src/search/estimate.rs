@@ -2,8 +2,8 @@
 //!
 //! Stalls and checkpoints affect all seconds of a trial together, so trials and not seconds are the unit of
 //! the bootstrap. Rare events need more than a bootstrap, which cannot draw events that hardly happened. So
-//! the lower end also reaches down to the highest rate that enough good trials support, and counts one more
-//! of the events that were seen. The constants are chosen so that the interval covers the true rate of
+//! the lower end also reaches down to the highest rate that enough good trials support, and to the estimate with
+//! one bad trial more than was seen. The constants are chosen so that the interval covers the true rate of
 //! simulated servers of every shape, see the tests.
 
 use plimsoll_measure::random::Random;
@@ -121,7 +121,7 @@ pub struct Mixed {
     pub high: f64,
     /// Bad trials between them.
     bad: usize,
-    /// Their share of the trials between them.
+    /// The share of bad trials among all trials between the two rates.
     chance: f64,
     /// The mean length of these trials, in seconds.
     seconds: f64,

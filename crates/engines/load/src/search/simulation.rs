@@ -153,8 +153,8 @@ fn exponential(random: &mut Random, mean: f64) -> f64 {
     -mean * (1.0 - random.unit()).ln()
 }
 
-/// The true load line: the rate whose share over a long time is the allowed one, by bisection with the same random
-/// numbers at each rate.
+/// The true load line: the rate at which the share of operations over the bound, over a long time, is the allowed share. Found
+/// by bisection with the same random numbers at each rate.
 pub fn line_of(shape: Shape, seconds: usize) -> f64 {
     let (mut low, mut high) = (CAPACITY * 0.4, CAPACITY * 1.2);
     for _ in 0..14 {

@@ -131,7 +131,7 @@ fn where_trials_alternate_the_lower_end_needs_more_good_ones() {
     let rates = [700.0, 800.0, 850.0, 900.0, 950.0, 1000.0];
     let clear: Vec<_> = rates.map(|rate| trial(rate, if rate < 1000.0 { 0.0 } else { 50.0 }, 8)).into();
     assert_eq!((mixed(&clear), supported(&clear, 990.0)), (None, Some(950.0)));
-    // One of three fails at 850: a quarter of the trials from there on.
+    // The trial at 850 fails, between trials that hold.
     let failed = [850.0, 1000.0];
     let turns: Vec<_> =
         rates.map(|rate| trial(rate, if failed.contains(&rate) { 50.0 } else { 0.0 }, 8)).into();

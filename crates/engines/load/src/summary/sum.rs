@@ -25,7 +25,7 @@ pub(super) struct Sum {
     due: u64,
     /// Operations of the current phase that completed after that end.
     late: u64,
-    /// Operations that count as due after the last one was due: a waiting lane took them, and they ended then.
+    /// Operations of the current phase that are counted as due after that end, because a waiting lane took them late.
     due_late: u64,
     open: bool,
     /// Documents in each full second.
@@ -121,7 +121,8 @@ impl Sum {
         self.load_ns += cover.until_ns(to_ns);
         self.current_ns = 0;
         self.open |= cover.open;
-        // Operations in flight at the end were sent in time; further late ones had waited for a connection.
+        // At most one late operation per connection was in flight at the end, so it was sent in time. The other late operations
+        // were sent late, after a wait for a connection.
         self.in_time += std::mem::take(&mut self.late).min(cover.connections);
         self.due += std::mem::take(&mut self.due_late);
     }

@@ -31,7 +31,8 @@ pub(super) struct Writer {
     shifts: Option<Shifts>,
     /// The moment of the next check of its shift.
     shift_ends: Instant,
-    /// The moment since which its next operation waits for a connection, if the last one broke. That operation is due then.
+    /// The moment since which its next operation waits for a connection, if its last connection broke. The
+    /// operation is due at that moment.
     waits_since: Option<Instant>,
     /// The call for an overdue operation while its lane is idle.
     pub(super) call: Call,

@@ -42,7 +42,7 @@ fn ramping_vus_start_and_stop_and_each_finishes_its_operation() {
     expected.sort_unstable();
     assert_eq!(seen.sent_ms(0), expected);
     assert_eq!(seen.operations[0].count, 14 + 7);
-    // The last of the first writer begins at 4.9 s.
+    // The last operation of the first writer begins at 4.9 s.
     assert_eq!(seen.to_ns, 5_200 * MS);
 }
 

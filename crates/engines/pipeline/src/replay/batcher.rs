@@ -102,7 +102,7 @@ impl Drop for LetterBatcher<'_, '_> {
     }
 }
 
-/// Whether an event is too large. The source's measure applies: without the headers of the letter.
+/// Whether an event is too large. Its size is measured as at its source, without the headers of the dead letter.
 fn oversize(event: &Event, most: usize) -> Option<Cause> {
     let bytes = event.key.len() + event.payload.len() + event.headers.len();
     let words = || format!("{bytes} bytes are more than {most}");

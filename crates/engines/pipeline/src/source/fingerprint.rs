@@ -23,7 +23,7 @@ pub(crate) struct Fingerprint {
 }
 
 impl Fingerprint {
-    /// The fingerprint of a new file with this beginning. `location` (device and inode) distinguishes files with the same
+    /// The fingerprint of a new file with this beginning. `place` (device and inode) distinguishes files with the same
     /// beginning.
     pub(crate) fn first(head: &[u8], place: [u64; 2]) -> Self {
         let [device, inode] = place.map(u64::to_le_bytes);

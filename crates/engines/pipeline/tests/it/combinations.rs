@@ -1,7 +1,7 @@
 //! Tests every combination of source, sink, dead letters and transforms against a model of crashes. Refused combinations could
 //! break the guarantee. Accepted combinations keep it at every crash and for every division into batches.
 //!
-//! The model has three events. Two exist at first; a source with changing offsets gets one more before them later.
+//! The model has three events. Two exist at first. A source with changing offsets later gets a third event before these two.
 
 use std::collections::HashSet;
 use std::mem::discriminant;
@@ -19,7 +19,7 @@ struct Written {
     of: u8,
 }
 
-/// The point at which a source resumes: after this number of events, and after those with smaller numbers.
+/// The point at which a source resumes: the offset `next`, and the number `behind`, which follows that of the last event.
 #[derive(Clone, Copy, Default)]
 struct At {
     next: u64,

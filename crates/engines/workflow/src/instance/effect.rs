@@ -57,7 +57,7 @@ pub struct StartRequest {
     /// The instance that waits for its end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<Parent>,
-    /// The number of instances above.
+    /// The number of ancestors.
     #[serde(default)]
     pub depth: u16,
     /// The first data.

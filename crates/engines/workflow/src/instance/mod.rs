@@ -44,7 +44,7 @@ pub struct State {
     /// The instance that waits for the end of this one.
     #[serde(rename = "p", default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<Parent>,
-    /// The number of instances above, in the order of starts.
+    /// The number of ancestors: the instance that started this one, the instance that started that one, and so on.
     #[serde(rename = "dp", default, skip_serializing_if = "is_zero_u16")]
     pub depth: u16,
     /// The status.

@@ -21,7 +21,7 @@ pub struct Program {
     pub nodes: Vec<Node>,
     /// The node that takes the next entry of the compensation list.
     pub undo: usize,
-    /// Whether a program of the jq language reads the moment: a repeated step may then have another result.
+    /// Whether a program of the jq language reads the clock: a repeated step may then have another result.
     pub reads_clock: bool,
 }
 

@@ -162,7 +162,8 @@ impl Run<'_> {
                 self.park_call(index, words);
             }
             OnFailure::Fail => {
-                // The caller has decided about the compensation of a failed call. It is not one that is dropped in flight.
+                // The caller has decided about the compensation of a failed call. So this call must not be
+                // treated as one that is dropped in flight.
                 if let Wait::Call { .. } = self.token(index).wait {
                     self.state.tokens[index].wait = Wait::Ready;
                 }

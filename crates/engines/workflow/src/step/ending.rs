@@ -90,7 +90,7 @@ impl Run<'_> {
             self.close(token.visit, How::Cancelled);
         }
         match &token.wait {
-            // It may have happened, or may happen yet.
+            // The call may have happened, or may still happen.
             Wait::Call { .. } if self.may_have_begun(token) => {
                 self.state.undo.extend(call_at(self.program, token.at).and_then(|call| call.compensate));
             }

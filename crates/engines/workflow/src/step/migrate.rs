@@ -8,7 +8,7 @@ use crate::instance::{State, TaskStatus, Wait};
 use crate::program::Program;
 
 /// The paths of the instance's nodes that the other version does not have, or has as another kind of step. The dry run of a migration:
-/// an instance can move if there is none.
+/// an instance can move if no path is missing.
 pub fn missing(from: &Program, to: &Program, state: &State) -> Vec<String> {
     let tokens = state
         .tokens
@@ -19,7 +19,8 @@ pub fn missing(from: &Program, to: &Program, state: &State) -> Vec<String> {
     missing.map(|at| from.node(at).map_or_else(|| format!("node {at}"), |node| node.path.clone())).collect()
 }
 
-/// The state on the other version. Kept signals reach the waits that the other version has for them, and the rows of open tasks follow it.
+/// The state on the other version. Kept signals reach the waits that the other version has for them. The rows of open tasks are
+/// written anew, as the other version describes the tasks.
 ///
 /// # Errors
 ///
@@ -45,7 +46,7 @@ pub fn migrate(from: &Program, to: &Program, mut state: State, now_ms: u64) -> R
 }
 
 impl Run<'_> {
-    /// Lets waiting tokens do what their nodes of the new version do on entering.
+    /// Repeats, for each waiting token, the actions on entering its node, as the new version defines them.
     fn settle_in(&mut self) {
         for index in 0..self.state.tokens.len() {
             match self.token(index).wait {

@@ -10,14 +10,15 @@ use crate::step::{Ignored, Outcome};
 /// Nodes that one step enters at most. The rest follows in the next step, so that a long repetition is saved between.
 const MOVES_MAX: usize = 1000;
 
-/// The weight of effects in the outbox above which tokens stay: 2 MiB of the 8 MiB of a state. They move on when effects are done.
+/// The weight of effects in the outbox above which tokens stay: 2 MiB of the 8 MiB of a state. The tokens move on when effects
+/// are done.
 const OUTBOX_WEIGHT_MAX: usize = 512;
 
 pub(super) struct Run<'a> {
     pub program: &'a Program,
     pub state: State,
     pub now_ms: u64,
-    /// The visits before this step. No call of a later one has begun.
+    /// The number of visits before this step. A call of a later visit cannot have begun.
     pub visits_before: u64,
     outbox_weight: usize,
 }

@@ -200,7 +200,8 @@ impl Core {
         self.held.partitions()
     }
 
-    /// Whether the clock was set back. Moments that the worker chose are then far away.
+    /// Whether the clock was set back. The times that the worker chose for its next scans are then far in the future, so they are set
+    /// to now.
     fn jumped_back(&mut self, now_ms: u64) -> bool {
         let is_back = now_ms.saturating_add(CLOCK_BACK_MS) < self.last_ms;
         self.last_ms = now_ms;
@@ -652,7 +653,7 @@ impl Core {
         }
     }
 
-    /// Takes over what a step asks for; returns the message of a panic.
+    /// Queues the removals and burials of signals that a step requests. Returns the message of a panic.
     fn apply(&mut self, id: &str, stepped: Stepped, now_ms: u64) -> Option<String> {
         let key = |id_of_signal| SignalKey { instance: id.to_owned(), id: id_of_signal };
         self.remove.extend(stepped.remove.into_iter().map(key));

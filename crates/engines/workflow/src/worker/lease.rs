@@ -80,7 +80,7 @@ impl Held {
         // A clock that was set back must not lengthen the lease.
         let asked_ms = asked_ms.min(now_ms);
         self.until_ms = asked_ms.saturating_add(settings.ttl_ms.saturating_sub(settings.margin_ms));
-        // The request had the share of a process that has gone since: the next one asks for the rest.
+        // A process has gone, so this worker's share has grown since the request: the next request follows at once.
         let has_gone = leases.owners < self.owners;
         self.next_ms = asked_ms.saturating_add(if has_gone { 0 } else { settings.ttl_ms / 3 });
         self.owners = leases.owners;

@@ -9,7 +9,7 @@ use crate::port::{Record, SignalKey, Store, StoreError, Stored};
 const SUPERSEDED: &str = "a later version of the definition replaces this schedule";
 /// Attempts while other processes deploy.
 const ATTEMPTS_MAX: usize = 8;
-/// Instances of one version of a schedule at most: each is a return to that version.
+/// Instances of one version of a schedule at most. A new one starts whenever this version becomes the latest again.
 const LIVES_MAX: usize = 10_000;
 /// Signals of an instance that are searched for a cancellation.
 const SIGNALS_MAX: usize = 100;
@@ -63,7 +63,7 @@ impl<S: Store> Client<S> {
                 self.publish(Signal::new(id.clone(), format!("superseded:{id}"), body, now_ms)).await?;
             }
         }
-        // The process that deployed another latest version starts its schedule.
+        // If another version is the latest by now, the process that deployed that version starts its schedule.
         let Some(version) = wanted.filter(|version| known.last() == Some(version)) else { return Ok(()) };
         if let Life::Unborn(id) | Life::Superseded(id) = self.life(&version).await? {
             let definition = version.name;

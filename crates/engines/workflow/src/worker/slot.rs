@@ -286,8 +286,9 @@ impl Slot {
         self.loaded.as_ref().filter(|_| may_begin)
     }
 
-    /// Whether changes must be stored before the calls that they lead to. If the change is lost, the repeated step may lead to another call, whose
-    /// key differs: after a reading of the clock. And nothing would undo a call with a compensation.
+    /// Whether a change must be stored before the calls that it leads to. A change that is lost is decided again. If the program reads
+    /// the clock, the repeated step may lead to another call with another key. If a call has a compensation, nothing would
+    /// undo the call without the stored change.
     fn stores_before_calls(&self) -> bool {
         self.loaded.as_ref().is_some_and(|Loaded { program, state, .. }| {
             let is_undone = |at| call_at(program, at).is_some_and(|call| call.compensate.is_some());
@@ -295,13 +296,14 @@ impl Slot {
         })
     }
 
-    /// The number of the last effect that a draining has seen, if it left effects behind.
+    /// The number of the last effect that existed when effects were last drained, if the outbox still has effects up to it.
     pub fn left_behind(&self) -> Option<u64> {
         let state = &self.loaded.as_ref()?.state;
         state.outbox.iter().any(|effect| effect.number <= self.draining_upto).then_some(self.draining_upto)
     }
 
-    /// Whether the instance waits after a failed change. A pause that is longer than its length ends: the clock was set back.
+    /// Whether the instance waits after a failed change. If more time is left than the
+    /// whole pause, the clock was set back, and the pause ends.
     pub fn is_paused(&self, now_ms: u64) -> bool {
         let left_ms = self.paused_until_ms.saturating_sub(now_ms);
         (1..=self.pause_ms).contains(&left_ms)

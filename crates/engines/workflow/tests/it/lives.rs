@@ -168,7 +168,7 @@ fn without_history(state: State) -> State {
     State { history: History::default(), ..state }
 }
 
-/// Open visits are those of the tokens that stay, each once.
+/// Checks that the open visits are those of the remaining tokens, each once.
 fn check_history(state: &State, seed: u64) {
     let open = state.history.visits.iter().filter(|visit| visit.how == How::Open).map(|visit| visit.number);
     let mut open: Vec<_> = open.collect();
@@ -204,7 +204,7 @@ fn lead(program: &Program, seed: u64) -> Status {
         assert!(!state.status.is_ended() || next.status == state.status, "seed {seed}: an end is final");
         check(&next, seed);
         assert_eq!(State::decode(&next.encode().unwrap()).unwrap(), next, "seed {seed}");
-        // Time itself may pass again: only `Due` may find a further moment.
+        // Only `Due` may be applied again at the same time: another moment of the instance may be due.
         if input != Input::Due && outcome == Outcome::Applied {
             let (again, outcome) = step(program, next.clone(), input.clone(), now_ms);
             assert!(matches!(outcome, Outcome::Ignored(_)), "seed {seed}: {input:?} was applied twice");

@@ -121,7 +121,7 @@ impl Row {
             // A row that does not recognise repeated events must still lose nothing.
             Wanted::Copies => self.is_noticed() && intact,
         };
-        // A row without a guard would otherwise be noticed by a fault of the broker.
+        // Without this check of the broker, a fault of the broker could pass for the loss that a missing guard must cause.
         as_expected && broker == 0 && events > 0 && self.kills() > 0 && self.trouble.is_none()
     }
 }

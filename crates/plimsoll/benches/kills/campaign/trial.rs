@@ -30,7 +30,7 @@ const LOOK: Duration = Duration::from_millis(50);
 const AUDIT_EVERY: Duration = Duration::from_secs(1);
 
 /// Runs a row: rounds of kills with an audit after each. A row without a guard ends as soon as an audit
-/// notices that. A failure is part of the row.
+/// notices that the guard is missing. A failure is part of the row.
 pub fn run(
     testbed: &mut Testbed,
     profile: &Profile,

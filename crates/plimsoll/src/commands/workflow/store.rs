@@ -87,7 +87,7 @@ impl Opened {
     }
 }
 
-/// Waits for the server of an address that says how long, with the messages of every other command.
+/// Waits for the server if the address sets `serverSelectionTimeoutMS`. Reports the wait as every other command does.
 fn await_server(uri: &str, runtime: &Runtime) -> Outcome<()> {
     if selection_limit(uri).is_none() {
         return Ok(());

@@ -134,7 +134,7 @@ impl Request {
         self.call.params.iter().find(|(known, _)| known == name).map_or("", |(_, value)| value)
     }
 
-    /// A parameter of the query. A name without a value may be the value itself, as some clients write it.
+    /// A parameter of the query. Its value is empty if the query has only its name.
     pub(super) fn parameter(&self, name: &str) -> Option<&str> {
         self.query.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }

@@ -83,7 +83,8 @@ impl Work {
         let (places, mut datasets): (Vec<usize>, Vec<Document>) =
             std::mem::take(&mut self.waiting).into_iter().unzip();
         self.waiting_bytes = 0;
-        // A line may wait for long. The job that collects keys follows the time of the storage.
+        // A line may wait for long before it is stored. The stamps are the time of the storage, because the job that collects the
+        // keys of metadata follows them.
         let now = request.now();
         datasets.iter_mut().for_each(|it| it.extend(doc! {"createdAt": now, "updatedAt": now}));
         for (place, refusal) in request.state().store.create_many(&datasets).await? {

@@ -178,7 +178,7 @@ impl Store {
     }
 
     /// Finishes the blocks that a crash left uncounted where the server has no transactions. Returns their number. It leaves blocks that
-    /// an instance claimed within a minute: to count one in twice at a time would double it.
+    /// an instance claimed within a minute: two instances that count one block at the same time would count it twice.
     ///
     /// # Errors
     /// The server failed.

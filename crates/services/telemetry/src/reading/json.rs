@@ -16,7 +16,7 @@ use super::{Limits, Reading};
 pub struct Read<'l> {
     /// The service's clock, in milliseconds since 1970.
     pub now_ms: i64,
-    /// The accepted readings.
+    /// The limits of accepted readings.
     pub limits: &'l Limits,
 }
 

@@ -52,7 +52,7 @@ pub(crate) fn entries(readings: &[Reading]) -> Vec<Entry<'_>> {
     entries
 }
 
-/// The outcome of each reading of a commit; `before` belongs to the entries.
+/// The outcome of each reading of a commit; `before` has an item for each entry.
 pub(crate) fn outcomes(readings: &[Reading], entries: &[Entry<'_>], before: Vec<Before>) -> Vec<Written> {
     let mut written = vec![Ok(Stored::New); readings.len()];
     for (entry, before) in entries.iter().zip(before) {

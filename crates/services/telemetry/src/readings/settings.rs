@@ -41,7 +41,7 @@ pub struct Settings {
     /// Readings in a full commit, which does not wait. At most 2,000.
     pub commit_readings_max: usize,
     /// Commits in flight. Each sensor belongs to one committer, so that the commits of a process do not conflict in a bucket.
-    /// Two committers keep the server busy: one commit is in flight while the next collects readings. More help only with a
+    /// Two committers keep the server busy: one commit is in flight while the next collects readings. Further committers help only with a
     /// long round trip, because larger commits cost less for each reading.
     pub committers: usize,
     /// Readings waiting or in flight. When it is exceeded, callers get a retry time.

@@ -75,7 +75,7 @@ struct Export {
     plimsoll: Option<Writer>,
 }
 
-/// The keys next to a metric's numbers, which are not nested.
+/// A value of a metric: a number, or an object next to the numbers.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Entry {
