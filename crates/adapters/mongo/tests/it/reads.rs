@@ -218,7 +218,7 @@ fn reads_move_to_another_secondary_when_theirs_is_lost() {
 #[test]
 fn a_missing_member_is_named_before_the_load() {
     let set = Set::start(1);
-    let options = "serverSelectionTimeoutMS=50";
+    let options = "serverSelectionTimeoutMS=1000";
     run(async {
         let message = lean(&set, 0, options, SECONDARY).await.open().await.unwrap_err().to_string();
         assert_names_the_missing(&message);
