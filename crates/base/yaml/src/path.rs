@@ -24,21 +24,21 @@ pub fn place_of(text: &str, path: &str) -> Option<Place> {
     deepest.map(|(_, place)| place)
 }
 
-/// The place of the key or item whose path ends with the longest part of `path`. For `bump.$inc.a` this is,
-/// for example, `phases[0].load.bump.operation.update.update.$inc.a`. Among equally long parts, the
-/// path wins that also contains the most names of `path` before the part; then the first path in the text. `None` if the text has no such key, or is
-/// no YAML.
-pub fn place_of_end(text: &str, path: &str) -> Option<Place> {
+/// The path and the place of the key or item whose path ends with the longest part of `path`. For `bump.$inc.a`
+/// the path is, for example, `phases.0.load.bump.operation.update.update.$inc.a`. Among equally long parts, the
+/// path with the most earlier names of `path` counts, and then the first one. `None` if the text has no such
+/// key, or is no YAML.
+pub fn key_of_end(text: &str, path: &str) -> Option<(String, Place)> {
     let path = names(path);
-    let mut best: Option<((usize, usize), Place)> = None;
+    let mut best: Option<((usize, usize), (String, Place))> = None;
     walk(text, |here, place| {
         let here = names(here);
         let Some(fit) = (0..path.len()).filter_map(|from| fit(&here, &path, from)).max() else { return };
-        if best.is_none_or(|(known, _)| fit > known) {
-            best = Some((fit, place));
+        if best.as_ref().is_none_or(|(known, _)| fit > *known) {
+            best = Some((fit, (here.join("."), place)));
         }
     })?;
-    best.map(|(_, place)| place)
+    best.map(|(_, key)| key)
 }
 
 /// The length of the longest part of `path` from index `from` on with which `here` ends, and how many earlier
@@ -147,16 +147,17 @@ mod tests {
     fn the_end_of_a_path_is_found_below_the_names_before_it() {
         let text = "document: {a: {$int: {max: 1}}}\nload:\n  one: {update: {$inc: {a: {$int: {max: 2}}}}}\n  two: {update: {$inc: {a: {$int: {max: 3}}}}}\n\
                     axes: [{values: {big: {document.a: {$int: {mx: 4}}}}}]\n";
-        for (path, place) in [
-            ("one.$inc.a.$int.max", Some((3, 36))),
-            ("two.$inc.a.$int.max", Some((4, 36))),
-            (".$inc.a.$int", Some((3, 29))),
-            ("document.a.$int.mx", Some((5, 44))),
-            ("document.a.$int.max", Some((1, 23))),
-            ("three", None),
+        for (path, whole, place) in [
+            ("one.$inc.a.$int.max", "load.one.update.$inc.a.$int.max", (3, 36)),
+            ("two.$inc.a.$int.max", "load.two.update.$inc.a.$int.max", (4, 36)),
+            ("two.$inc.a.$int.mx", "load.two.update.$inc.a.$int", (4, 29)),
+            (".$inc.a.$int", "load.one.update.$inc.a.$int", (3, 29)),
+            ("document.a.$int.mx", "axes.0.values.big.document.a.$int.mx", (5, 44)),
+            ("document.a.$int.max", "document.a.$int.max", (1, 23)),
         ] {
-            assert_eq!(place_of_end(text, path), place, "{path}");
+            assert_eq!(key_of_end(text, path), Some((whole.to_owned(), place)), "{path}");
         }
+        assert_eq!(key_of_end(text, "three"), None);
     }
 
     #[test]

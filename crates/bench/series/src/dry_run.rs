@@ -10,6 +10,7 @@ use plimsoll_measure::secret::masked;
 use plimsoll_mongo::operation_builder::identity;
 use plimsoll_mongo::scenario::Connections;
 use plimsoll_mongo::setup::Setup;
+use plimsoll_report::text::{Width, hanging};
 use plimsoll_report::units::{bytes, counted, duration, exact};
 use plimsoll_run::lifecycle::Checked;
 use plimsoll_run::server_provisioning::Choice;
@@ -129,19 +130,25 @@ fn shortened(text: &str) -> String {
 }
 
 impl DryRun {
-    /// The file, and the rest as comments.
-    pub fn text(&self) -> String {
+    /// The file, and the rest as comments, in lines of at most `width`. Samples and lines of the file are never wrapped.
+    pub fn text(&self, width: Width) -> String {
         let heading = match self.samples.is_empty() {
             true => "Sample documents: none, because nothing here inserts documents of a template",
             false => "Sample documents; in a run each _id names the run:",
         };
-        let samples = self.samples.iter().map(|sample| format!("  {sample}"));
-        let facts = self.estimate.iter().flat_map(|estimate| facts(estimate, self.phases));
-        let expected = self.estimate.map(|_| "Expected:".to_owned());
-        let lines = std::iter::once(heading.to_owned()).chain(samples).chain(expected).chain(facts);
-        let comments: String = lines.map(|line| format!("# {line}\n")).collect();
+        let samples = self.samples.iter().map(|sample| format!("#   {sample}\n"));
+        let expected = self.estimate.iter().map(|estimate| expected(estimate, self.phases, width));
+        let comments: String =
+            std::iter::once(comment(heading, "", width)).chain(samples).chain(expected).collect();
         format!("{}\n\n{comments}", self.file.trim_end_matches('\n'))
     }
+}
+
+/// `text` as a comment in lines of at most `width`. The first line starts with `first`, the others with as many blanks.
+pub fn comment(text: &str, first: &str, width: Width) -> String {
+    const MARK: &str = "# ";
+    let lines = hanging(text, first, Width(width.0.saturating_sub(MARK.len())));
+    lines.lines().map(|line| format!("{MARK}{line}\n")).collect()
 }
 
 /// The expected seconds of a run in words.
@@ -153,17 +160,22 @@ pub fn time(estimate: &RunEstimate) -> String {
     }
 }
 
-fn facts(estimate: &RunEstimate, phases: usize) -> Vec<String> {
+/// The expected time, documents and disk as comments.
+fn expected(estimate: &RunEstimate, phases: usize, width: Width) -> String {
+    let facts = facts(estimate, phases).into_iter();
+    let facts = facts.map(|(name, value)| comment(&value, &format!("  {name:<11}"), width));
+    std::iter::once(comment("Expected:", "", width)).chain(facts).collect()
+}
+
+fn facts(estimate: &RunEstimate, phases: usize) -> Vec<(&'static str, String)> {
     let load = estimate.load_s.map_or_else(String::new, |load_s| {
         format!(": {} of load, {} around it", duration(load_s), duration(estimate.around_s))
     });
-    let mut facts = vec![format!("  time       {}{load}", time(estimate))];
+    let mut facts = vec![("time", format!("{}{load}", time(estimate)))];
     // A pipeline has no phases, and moves events.
-    facts.extend((phases > 0).then(|| format!("  documents  {}", documents(estimate))));
-    facts.extend(
-        (estimate.filled > 0).then(|| format!("  filled in  {}", counted(estimate.filled, "document"))),
-    );
-    facts.extend((estimate.document_bytes > 0.0).then(|| format!("  disk       {}", disk(estimate))));
+    facts.extend((phases > 0).then(|| ("documents", documents(estimate))));
+    facts.extend((estimate.filled > 0).then(|| ("filled in", counted(estimate.filled, "document"))));
+    facts.extend((estimate.document_bytes > 0.0).then(|| ("disk", disk(estimate))));
     facts
 }
 
@@ -213,7 +225,7 @@ mod tests {
     #[test]
     fn the_text_is_the_same_scenario_with_samples_and_estimates() {
         let dry = dry("bulk-baseline", &["phases.0.stop={documents: 1000}", "document={n: {$number: {}}}"]);
-        let text = dry.text();
+        let text = dry.text(Width::PIPE);
         for part in [
             "\"n\":0",
             "\"n\":1",
@@ -238,10 +250,21 @@ mod tests {
 
     #[test]
     fn a_load_without_a_limit_has_no_invented_figure() {
-        let text = dry("bulk-baseline", &["phases.0.stop={duration: 30s}"]).text();
+        let text = dry("bulk-baseline", &["phases.0.stop={duration: 30s}"]).text(Width::PIPE);
         assert!(text.contains("as many as the time allows"), "{text}");
-        let text = dry("bulk-baseline", &["phases.0.stop={documents: 10}"]).text();
+        let text = dry("bulk-baseline", &["phases.0.stop={documents: 10}"]).text(Width::PIPE);
         assert!(text.contains("plus a load without a limit of time"), "{text}");
+    }
+
+    #[test]
+    fn comments_fit_the_width_and_samples_stay_whole() {
+        let dry = dry("bulk-baseline", &[]);
+        let text = DryRun { samples: vec!["x".repeat(70)], ..dry }.text(Width::MIN);
+        let comments = text.lines().filter(|line| line.starts_with('#'));
+        let (samples, others): (Vec<_>, Vec<_>) = comments.partition(|line| line.contains("xx"));
+        assert_eq!(samples, [format!("#   {}", "x".repeat(70))]);
+        assert!(others.iter().all(|line| line.chars().count() <= Width::MIN.0), "{text}");
+        assert!(others.iter().any(|line| line.starts_with(&format!("# {}", " ".repeat(13)))), "{text}");
     }
 
     #[test]

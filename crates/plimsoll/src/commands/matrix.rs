@@ -28,7 +28,7 @@ pub fn run(loaded: &Loaded, args: &RunArgs, registry: &Registry) -> Outcome<Exit
     if args.once.dry_run {
         let described = dry_run::of_matrix(&prepared).deserves(Exit::Usage)?;
         described.warnings.iter().for_each(|warning| settings.load.console.warn(warning));
-        print(&described.text());
+        print(&described.text(screen().width));
         print("\n");
     }
     if args.list || args.once.dry_run {

@@ -13,7 +13,7 @@ use plimsoll_report::foreign::k6::export::Shape;
 use super::{closing, matrix};
 use crate::cli::{OnceArgs, RunArgs};
 use crate::registry::Registry;
-use crate::terminal::print;
+use crate::terminal::{print, screen};
 use plimsoll_run::exit::{Deserves, Exit, Outcome};
 use plimsoll_run::lifecycle;
 use plimsoll_run::session::Session;
@@ -50,7 +50,7 @@ pub fn once(name: &str, loaded: Loaded, args: &OnceArgs, registry: &Registry) ->
     if args.dry_run {
         let described = dry_run::of_run(&checked).deserves(Exit::Usage)?;
         described.warnings.iter().for_each(|warning| options.console.warn(warning));
-        print(&described.text());
+        print(&described.text(screen().width));
         return Ok(Exit::Held);
     }
     let session = lifecycle::open_at(checked, &options, start)?;

@@ -46,7 +46,8 @@ pub fn suite(args: &SuiteArgs, registry: &Registry) -> Outcome<Exit> {
                 return Ok(Exit::Held);
             }
             if args.dry_run {
-                let described = dry_run::text(&planned(&loaded, &tests), &tests, registry.systems);
+                let described =
+                    dry_run::text(&planned(&loaded, &tests), &tests, registry.systems, screen().width);
                 let (text, warnings) = described.deserves(Exit::Usage)?;
                 warnings.iter().for_each(|warning| settings.console.warn(warning));
                 print(&text);

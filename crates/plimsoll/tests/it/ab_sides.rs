@@ -8,17 +8,16 @@ use plimsoll_host::{Profile, Server};
 use plimsoll_wire::{ConnectOptions, Connection};
 use serde_json::{Value, json};
 
-use crate::program::{inserts, json, plimsoll_with, scenario, server, shared, stderr, uri};
+use crate::program::{fits_60, inserts, json, plimsoll_with, scenario, server, shared, stderr, uri};
 
 const PAIRS: usize = 8;
 
 /// Runs a complete comparison, checks the exit code against its verdict, and returns it with its directory.
 fn compared(dir: &Path, text: &str, args: &[&str]) -> (Value, PathBuf) {
     let (file, out) = (scenario(dir, text), dir.join("ab"));
-    let fixed = ["ab", file.to_str().unwrap(), "--pairs", "8", "--json", "--out", out.to_str().unwrap()];
-    let output = plimsoll_with(&[&fixed[..], args].concat());
-    assert!([Some(0), Some(99)].contains(&output.status.code()), "{}", stderr(&output));
-    let found = json(&output);
+    let fixed = ["ab", file.to_str().unwrap(), "--pairs", "8", "--out", out.to_str().unwrap()];
+    let output = fits_60(dir, &[&fixed[..], args].concat(), &[0, 99]);
+    let found = json(&plimsoll_with(&["show", out.to_str().unwrap(), "--json"]));
     let is_worse = found["metrics"].as_array().unwrap().iter().any(|metric| metric["verdict"] == "worse");
     // The machine decides how two similar sides compare, but a verdict is always possible.
     assert_ne!(found["verdict"], "no_verdict", "{found}");

@@ -22,14 +22,16 @@ const FOREIGN: [&str; 12] = [
     "while parsing",
 ];
 
-/// Runs a command on a file and checks that it ends with exit code 2 and a message with these parts.
+/// Runs a command on a file and checks that it ends with exit code 2 and a message with these parts. The result
+/// is the message.
 #[track_caller]
-fn check(args: &[&str], parts: &[&str]) {
+fn check(args: &[&str], parts: &[&str]) -> String {
     let output = plimsoll_with(args);
     let said = stderr(&output);
     assert_eq!(output.status.code(), Some(2), "{args:?}: {said}");
     parts.iter().for_each(|part| assert!(said.contains(part), "`{part}` is not in: {said}"));
     FOREIGN.iter().for_each(|word| assert!(!said.contains(word), "`{word}` is in: {said}"));
+    said
 }
 
 fn write(dir: &Path, name: &str, bytes: &[u8]) -> String {
@@ -111,41 +113,82 @@ fn a_slip_in_a_scenario_is_answered_in_our_words() {
     ]);
 }
 
-#[test]
-fn a_slip_in_a_template_inside_a_scenario_is_answered_with_its_place() {
+/// The texts of scenarios with templates in their operations, cells and requests.
+struct Templates {
+    /// An update named `bump` and a search named `seek`.
+    operations: String,
+    /// A matrix of one cell named `big`.
+    matrix: String,
+    /// A request named `send`.
+    request: &'static str,
+    /// The number of lines before the first operation and before the matrix.
+    lines: usize,
+}
+
+fn templates() -> Templates {
     let inserts = inserts("slips", 5, "{documents: 10}");
     let update = "  - load:\n      bump:\n        operation: {update: {update: {$inc: {a: {$int: {max: 9}}}}}}\n        \
                   arrivals: {closed: {writers: 2}}\n    stop: {operations: 10}\n";
     let find = update
         .replace("bump", "seek")
         .replace("{update: {update: {$inc: {a: {$int", "{find: {filter: {b: {c: {$int");
-    let updates = format!("{inserts}{update}{find}");
-    let lines = inserts.lines().count();
+    Templates {
+        operations: format!("{inserts}{update}{find}"),
+        matrix: format!(
+            "{inserts}matrix:\n  axes:\n  - name: size\n    values:\n      big: {{document.text: {{$text: {{bytes: 80}}}}}}\n"
+        ),
+        request: "title: t\nhttp: {url: 'http://127.0.0.1:9'}\nphases:\n  - load:\n      send:\n        request: {post: /a, body: {n: \
+                  {$number: {}}, text: {$text: {bytes: 40}}}}\n        arrivals: {closed: {writers: 2}}\n    stop: {operations: 4}\n",
+        lines: inserts.lines().count(),
+    }
+}
+
+#[test]
+fn a_slip_in_a_template_inside_a_scenario_is_answered_with_its_place() {
+    let Templates { operations, matrix, request, lines } = &templates();
     let [bump, seek] = [lines + 3, lines + 8].map(|line| format!("line {line}, column "));
-    let matrix = format!(
-        "{inserts}matrix:\n  axes:\n  - name: size\n    values:\n      big: {{document.text: {{$text: {{bytes: 80}}}}}}\n"
-    );
     let cell = format!("line {}, column 37", lines + 5);
-    let http = "title: t\nhttp: {url: 'http://127.0.0.1:9'}\nphases:\n  - load:\n      send:\n        request: {post: /a, body: {n: \
-                {$number: {}}, text: {$text: {bytes: 40}}}}\n        arrivals: {closed: {writers: 2}}\n    stop: {operations: 4}\n";
     check_slips(&[
         (
             &["run"],
-            &updates,
+            operations,
             "$int: {max: 9}}}}}}",
             "$int: {mx: 9}}}}}}",
             &[&format!("{bump}57: "), "unknown setting \"mx\"", "bump"],
         ),
         (
             &["run"],
-            &updates,
+            operations,
             "{c: {$int: {max: 9",
             "{c: {$int: {mx: 9",
             &[&format!("{seek}52: "), "unknown setting \"mx\"", "seek"],
         ),
-        (&["run"], &matrix, "bytes: 80", "bytez: 80", &[&cell, "unknown setting \"bytez\"", "the cell big"]),
-        (&["run"], http, "bytes: 40", "bytez: 40", &["line 6, column 69: ", "unknown setting \"bytez\""]),
+        (&["run"], matrix, "bytes: 80", "bytez: 80", &[&cell, "unknown setting \"bytez\"", "the cell big"]),
+        (&["run"], request, "bytes: 40", "bytez: 40", &["line 6, column 69: ", "unknown setting \"bytez\""]),
     ]);
+}
+
+#[test]
+fn a_slip_in_a_template_is_answered_with_the_override_or_the_line_that_has_it() {
+    let Templates { operations, matrix, request, lines } = &templates();
+    let innocent = "phases.1.load.bump.arrivals.closed.writers=3";
+    let line = format!("line {}, column 57: ", lines + 3);
+    let filter = "phases.2.load.seek.operation.find.filter={b: {c: {$int: {mx: 9}}}}";
+    let body = "phases.0.load.send.request.body.text={$text: {bytez: 4}}";
+    let cell = "matrix.axes.0.values.big={document.text: {$text: {bytez: 80}}}";
+    let dir = tempfile::tempdir().unwrap();
+    for (text, typed, slip, sets, part, absent) in [
+        (operations.as_str(), "{max: 9}}}}}}\n", "{mx: 9}}}}}}\n", [innocent, "seed=1"], &*line, "--set"),
+        (operations, "", "", [innocent, filter], &format!("--set {filter}: "), "line "),
+        (request, "", "", [body, "seed=1"], &format!("--set {body}: "), "line "),
+        (matrix, "", "", [cell, "document.text={$text: {bytes: 4}}"], &format!("--set {cell}: "), "line "),
+    ] {
+        let file = write(dir.path(), "file.yaml", text.replacen(typed, slip, 1).as_bytes());
+        let [first, second] = sets;
+        let args = ["run", &file, "--set", first, "--set", second];
+        let said = check(&args, &[part, "unknown setting "]);
+        assert!(!said.contains(absent), "`{absent}` is in: {said}");
+    }
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::net::TcpListener;
 use std::process::Output;
 
-use crate::program::{guarded, inserts, json, plimsoll, plimsoll_with, scenario, shared, stderr};
+use crate::program::{fits_60, guarded, inserts, json, plimsoll, plimsoll_with, scenario, shared, stderr};
 
 /// Runs a scenario text and checks the exit code and a part of the only message.
 fn check(text: &str, args: &[&str], code: i32, parts: &[&str]) -> Output {
@@ -255,11 +255,9 @@ fn an_objective_that_cannot_hold_at_the_first_step() {
         + "line: {start: 2000, objective: {response: ['max<1us']}}\n";
     let file = scenario(dir.path(), &text);
     let out = dir.path().join("run");
-    let args =
-        ["line", file.to_str().unwrap(), "--server", &shared(), "--out", out.to_str().unwrap(), "--json"];
-    let output = plimsoll_with(&args);
-    assert_eq!(output.status.code(), Some(99), "{}", stderr(&output));
-    let run = json(&output);
+    let args = ["line", file.to_str().unwrap(), "--server", &shared(), "--out", out.to_str().unwrap()];
+    fits_60(dir.path(), &args, &[99]);
+    let run = json(&plimsoll_with(&["show", out.to_str().unwrap(), "--json"]));
     assert_eq!((&run["line"]["rate"], &run["verdict"]), (&serde_json::Value::Null, &"fail".into()));
     assert!(
         run["line"]["notes"][0].as_str().unwrap().starts_with("no rate held"),

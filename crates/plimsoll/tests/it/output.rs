@@ -11,7 +11,7 @@ use plimsoll_measure::clock;
 use plimsoll_measure::histogram::Latency;
 use plimsoll_measure::run::{FORMAT, Operation, Run, ScenarioFacts, Verdict};
 
-use crate::program::{json, plimsoll, scenario, stderr, stdout};
+use crate::program::{fits_60, inserts, json, plimsoll, scenario, shared, stderr, stdout, widest};
 
 #[test]
 fn a_full_disk_is_reported_once_and_ends_with_1() {
@@ -89,10 +89,6 @@ fn kept(directory: &Path, name: &str, started_ms: u64) -> PathBuf {
     path
 }
 
-fn widest(text: &str) -> usize {
-    text.lines().map(|line| line.chars().count()).max().unwrap_or(0)
-}
-
 #[test]
 fn a_pipe_has_100_columns_and_those_of_the_environment() {
     let dir = tempfile::tempdir().unwrap();
@@ -120,7 +116,6 @@ fn a_pipe_has_100_columns_and_those_of_the_environment() {
     assert_eq!(show(Some("wide")), whole);
 }
 
-/// The last lines of a summary hold paths and commands to copy, so they are never wrapped; nor is a long name.
 #[test]
 fn lists_and_comparisons_fit_60_columns() {
     let dir = tempfile::tempdir().unwrap();
@@ -134,19 +129,35 @@ fn lists_and_comparisons_fit_60_columns() {
         &["pipeline", "--help"],
         &["--help"],
     ] {
-        let mut command = plimsoll();
-        command.args(words).current_dir(dir.path()).env("COLUMNS", "60");
-        let output = command.output().unwrap();
-        assert_eq!(output.status.code(), Some(0), "{words:?}: {}", stderr(&output));
-        let text = stdout(&output);
-        let is_copied = |line: &&str| {
-            !line.contains(' ') || ["Data ", "Page ", "Next "].iter().any(|word| line.starts_with(word))
-        };
-        let too_wide: Vec<_> = text.lines().filter(|line| !is_copied(line) && widest(line) > 60).collect();
-        assert_eq!(too_wide, [""; 0], "{words:?}: {text}");
-        // A column of one character is as unreadable as a line that is too wide.
-        let thin = text.lines().filter(|line| line.trim().len() == 1 && line.starts_with("    ")).count();
-        assert!(thin < 5, "{words:?}: {text}");
+        fits_60(dir.path(), words, &[0]);
+    }
+}
+
+#[test]
+fn runs_matrices_and_suites_fit_60_columns() {
+    let dir = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| fs::write(dir.path().join(name), text).unwrap();
+    let server = shared();
+    let text = inserts("columns", 10, "{documents: 200}");
+    write("one.yaml", &text);
+    let cells = "matrix: {axes: [{name: seed, values: {one: {seed: 1}, two: {seed: 2}}}]}\n";
+    write("matrix.yaml", &(inserts("columns_matrix", 10, "{documents: 200}") + cells));
+    // Before each test a suite inspects its database, including the collections of all other tests there.
+    write("other.yaml", &text.replace("plimsoll_test.", "plimsoll_columns."));
+    write("suite.csv", &format!("name,scenario,server,warm_up\nfirst,other.yaml,{server},0s\n"));
+    for words in [
+        &["run", "one.yaml", "--dry-run"][..],
+        &["run", "matrix.yaml", "--dry-run"],
+        &["suite", "suite.csv", "--dry-run"],
+        &["run", "one.yaml", "--out", "one"],
+        &["audit", "one"],
+        &["inspect", "--collection", "plimsoll_test.columns"],
+        &["run", "matrix.yaml", "--list"],
+        &["run", "matrix.yaml", "--out", "matrix"],
+        &["suite", "suite.csv", "--list"],
+        &["suite", "suite.csv", "--out", "suite"],
+    ] {
+        fits_60(dir.path(), &[words, &["--server", &server]].concat(), &[0]);
     }
 }
 

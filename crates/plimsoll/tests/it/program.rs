@@ -46,6 +46,34 @@ pub fn json(output: &Output) -> Value {
     })
 }
 
+/// Runs a command in `dir` at 60 columns, and checks that its output fits them. The exit code must be one of
+/// `exits`.
+#[track_caller]
+pub fn fits_60(dir: &Path, words: &[&str], exits: &[i32]) -> Output {
+    let output = plimsoll().args(words).current_dir(dir).env("COLUMNS", "60").output().unwrap();
+    let (exit, said) = (output.status.code().unwrap(), stderr(&output));
+    assert!(exits.contains(&exit), "{words:?} ends with {exit}: {said}");
+    let text = stdout(&output);
+    assert!(!text.is_empty(), "{words:?}: {said}");
+    let too_wide: Vec<_> = text.lines().filter(|line| !is_copied(line) && widest(line) > 60).collect();
+    assert_eq!(too_wide, [""; 0], "{words:?}: {text}");
+    // A column of one character is as unreadable as a line that is too wide.
+    let thin = text.lines().filter(|line| line.trim().len() == 1 && line.starts_with("    ")).count();
+    assert!(thin < 5, "{words:?}: {text}");
+    output
+}
+
+/// Whether a line is never wrapped: a long name, or a path, a command or a sample document to copy.
+fn is_copied(line: &str) -> bool {
+    let is_ending = ["Data ", "Page ", "Next "].iter().any(|word| line.starts_with(word));
+    !line.contains(' ') || is_ending || line.starts_with("#   {")
+}
+
+/// The characters of the longest line.
+pub fn widest(text: &str) -> usize {
+    text.lines().map(|line| line.chars().count()).max().unwrap_or(0)
+}
+
 /// Starts an embedded server, which must be installed.
 pub fn server(profile: Profile, args: &[&str]) -> Server {
     let cache = Cache::locate().unwrap();

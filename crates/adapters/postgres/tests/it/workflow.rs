@@ -276,8 +276,12 @@ fn a_key_that_no_index_can_hold_is_refused_and_a_batch_of_large_bodies_is_not() 
         let mut random = plimsoll_measure::random::Random::new(1);
         let key: String = (0..20_000).map(|_| char::from(b'a' + (random.bits() % 26) as u8)).collect();
         let long = Record { key: Some(key), ..record("long", vec![1]) };
-        let refused = store.start(&[record("short", vec![1]), long]).await;
-        assert!(matches!(refused, Err(StoreError::Refused(_))), "{refused:?}");
+        let error = store.start(&[record("short", vec![1]), long]).await.unwrap_err();
+        let reason = error.reason();
+        assert!(matches!(error, StoreError::Refused(_)), "{error:?}");
+        // program_limit_exceeded
+        assert_eq!(reason.name, "SQLSTATE 54000", "{error:?}");
+        assert!(reason.message.contains("index row"), "{error:?}");
         let large: Vec<_> =
             (0..9).map(|number| record(&format!("large{number}"), vec![1; 8 << 20])).collect();
         assert_eq!(store.start(&large).await, Ok(vec![Inserted::New; 9]));

@@ -248,6 +248,27 @@ mod tests {
     use super::*;
 
     #[test]
+    fn an_error_keeps_the_code_the_name_and_the_message_of_the_server() {
+        let kept = |code, name: &str| Reason { code, name: name.into(), message: "no".into() };
+        let of_command = |code, name: &str| {
+            let (name, message) = (name.to_owned(), "no".to_owned());
+            let error = ServerError { code, name, message, labels: Vec::new() };
+            classify(&Error::Wire(WireError::Server(error)))
+        };
+        let of_write = |code: i32| of_write_error(&rawdoc! {"index": 0, "code": code, "errmsg": "no"});
+        for (error, expected) in [
+            (of_command(10334, "BSONObjectTooLarge"), StoreError::Refused(kept(10334, "BSONObjectTooLarge"))),
+            (of_command(13, "Unauthorized"), StoreError::Unavailable(kept(13, "Unauthorized"))),
+            (of_write(121), StoreError::Refused(kept(121, ""))),
+            (of_write(112), StoreError::Unavailable(kept(112, ""))),
+        ] {
+            assert_eq!(error, expected);
+        }
+        let concern = rawdoc! {"code": 64_i64, "codeName": "WriteConcernTimeout", "errmsg": "no"};
+        assert_eq!(reason(&concern), kept(64, "WriteConcernTimeout"));
+    }
+
+    #[test]
     fn every_place_of_every_process_has_its_own_session() {
         let sessions: BTreeSet<_> =
             (-3..3).flat_map(|first| (0..50).map(move |place| session(first, place).bytes)).collect();

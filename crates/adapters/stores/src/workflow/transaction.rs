@@ -72,17 +72,31 @@ pub(super) async fn together(pool: &Pool, writes: Vec<Write>) -> Stored<Together
         return Ok(undone);
     }
     let commit = rawdoc! {"commitTransaction": 1, "writeConcern": durable()};
-    match place.command("admin", &marked(commit)).await {
-        Ok(reply) => match server_error(&reply) {
+    let answer = place.command("admin", &marked(commit)).await;
+    if let Err(Error::Wire(WireError::Server(error))) = &answer {
+        note_support(pool, error.code);
+    }
+    let result = of_commit(&answer);
+    // The commit may have happened.
+    if answer.is_err() && result.is_err() {
+        abort(&mut place, &marked(rawdoc! {"abortTransaction": 1})).await;
+    }
+    result
+}
+
+/// The result of a transaction by the answer to its commit.
+///
+/// # Errors
+///
+/// If the result of the commit is unknown.
+fn of_commit(answer: &Result<RawDocumentBuf, Error>) -> Stored<Together> {
+    match answer {
+        Ok(reply) => match server_error(reply) {
             Some(error) => Err(StoreError::Unavailable(reason(error))),
             None => Ok(Together::Done),
         },
-        Err(error) if is_aborted(pool, &error) => Ok(Together::Aborted),
-        // The commit may have happened.
-        Err(error) => {
-            abort(&mut place, &marked(rawdoc! {"abortTransaction": 1})).await;
-            Err(StoreError::Unavailable(classify(&error).reason().clone()))
-        }
+        Err(error) if is_aborted(error) => Ok(Together::Aborted),
+        Err(error) => Err(StoreError::Unavailable(classify(error).reason().clone())),
     }
 }
 
@@ -93,9 +107,8 @@ async fn abort(place: &mut Borrowed<'_>, command: &RawDocument) {
 }
 
 /// Whether the server certainly did not commit.
-fn is_aborted(pool: &Pool, error: &Error) -> bool {
+fn is_aborted(error: &Error) -> bool {
     let Error::Wire(WireError::Server(error)) = error else { return false };
-    note_support(pool, error.code);
     UNSUPPORTED.contains(&error.code) || error.labels.iter().any(|label| label == "TransientTransactionError")
 }
 
@@ -112,5 +125,39 @@ pub(super) async fn end_sessions(pool: &Pool, first: i64, count: usize) {
     (0..count).for_each(|place| sessions.push(rawdoc! {"id": session(first, place)}));
     if let Ok(mut place) = pool.borrow().await {
         drop(place.command("admin", &rawdoc! {"killSessions": sessions}).await);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use plimsoll_wire::ServerError;
+    use plimsoll_workflow::port::Reason;
+
+    use super::*;
+
+    fn refused(code: i32, name: &str, labels: &[&str]) -> Result<RawDocumentBuf, Error> {
+        let labels = labels.iter().map(|&label| label.to_owned()).collect();
+        Err(WireError::Server(ServerError { code, name: name.into(), message: "no".into(), labels }).into())
+    }
+
+    #[test]
+    fn a_commit_with_an_unknown_result_keeps_the_code_and_the_name_of_the_server() {
+        let late = rawdoc! {"code": 64, "codeName": "WriteConcernTimeout", "errmsg": "waiting for replication timed out"};
+        let unknown = |code, name: &str, message: &str| {
+            Err(StoreError::Unavailable(Reason { code, name: name.into(), message: message.into() }))
+        };
+        for (answer, result) in [
+            (Ok(rawdoc! {"ok": 1.0}), Ok(Together::Done)),
+            (
+                Ok(rawdoc! {"ok": 1.0, "writeConcernError": late}),
+                unknown(64, "WriteConcernTimeout", "waiting for replication timed out"),
+            ),
+            (refused(112, "WriteConflict", &["TransientTransactionError"]), Ok(Together::Aborted)),
+            (refused(20, "IllegalOperation", &[]), Ok(Together::Aborted)),
+            (refused(91, "ShutdownInProgress", &[]), unknown(91, "ShutdownInProgress", "no")),
+            (refused(2, "BadValue", &[]), unknown(2, "BadValue", "no")),
+        ] {
+            assert_eq!(of_commit(&answer), result);
+        }
     }
 }

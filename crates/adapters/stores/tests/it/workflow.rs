@@ -144,6 +144,19 @@ fn a_store_without_transactions_keeps_every_promise() {
 }
 
 #[test]
+fn a_refused_write_keeps_the_code_of_the_server() {
+    let server = shared();
+    runtime().block_on(async {
+        let store = Mongo::open(&uri(&server), "workflow_refused", 2, PARTITIONS).await.unwrap();
+        let change = doc! {"collMod": "instances", "validator": {"never": {"$exists": true}}};
+        let ask = move || ask(&server, "workflow_refused", change);
+        tokio::task::spawn_blocking(ask).await.unwrap();
+        let error = store.start(&[record("one", vec![1])]).await.unwrap_err();
+        assert!(matches!(&error, StoreError::Refused(reason) if reason.code == 121), "{error:?}");
+    });
+}
+
+#[test]
 fn a_document_that_is_too_large_is_refused_and_a_batch_of_large_ones_is_not() {
     let server = shared();
     runtime().block_on(async {

@@ -49,15 +49,28 @@ impl Loaded {
         let Text { origin, text, .. } = self.source.as_ref();
         let said = error.root_cause().to_string();
         let Some(path) = path_in(&said) else { return error };
-        if let Some(assignment) = self.assignments.iter().rev().find(|it| sets(it, &path)) {
+        if let Some(assignment) = self.assignment_of(&path) {
             return error.context(format!("--set {}", secret::shown(assignment)));
         }
-        let exact = || plimsoll_yaml::place_of(text, &path);
-        // The path of a template starts at its operation, request or cell of a matrix, not at the top of the scenario.
-        let place = if path.contains('$') { plimsoll_yaml::place_of_end(text, &path) } else { exact() };
+        let place = if is_in_template(&path) {
+            plimsoll_yaml::key_of_end(text, &path).map(|(_, place)| place)
+        } else {
+            plimsoll_yaml::place_of(text, &path)
+        };
         let Some(place) = place else { return error };
         let slip = Slip { fault: Fault::Said(format!("{error:#}")), place: Some(place), key: None };
         anyhow!("{origin}: {}", rendered(&slip, text, origin))
+    }
+
+    /// The last override that sets the value at a path, or a value around it. The path of a template becomes a whole one first: the
+    /// text with its overrides shows the place of the template.
+    fn assignment_of(&self, path: &str) -> Option<&String> {
+        let all = &self.assignments;
+        let overridden = || self.source.overridden(all, None).ok();
+        let key = || plimsoll_yaml::key_of_end(&overridden()?, path);
+        let whole = if is_in_template(path) { key() } else { None };
+        let path = whole.map_or_else(|| path.to_owned(), |(whole, _)| whole);
+        all.iter().rev().find(|assignment| sets(assignment, &path))
     }
 
     /// The complete scenario as YAML, as a run saves it. Files have absolute paths, so that an audit finds them from any
@@ -257,14 +270,13 @@ fn misplaced<T: DeserializeOwned>(
 fn sets(assignment: &str, path: &str) -> bool {
     let Some((set, _)) = secret::halves(assignment) else { return false };
     let rest = path.strip_prefix(set.trim());
-    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.')) || sets_template(set.trim(), path)
+    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
 }
 
-/// Whether an override sets the template of the operation whose name begins a path. For the path `bump.$inc.a` this is
-/// `phases.0.load.bump.operation.update.update`.
-fn sets_template(set: &str, path: &str) -> bool {
-    let template = path.split_once('.').filter(|(_, rest)| rest.starts_with('$'));
-    template.is_some_and(|(operation, _)| set.split('.').any(|name| name == operation))
+/// Whether a path leads into a template. Such a path starts at its operation, request or cell of a matrix, not at the top of the
+/// scenario.
+fn is_in_template(path: &str) -> bool {
+    path.contains('$')
 }
 
 fn parse<T: DeserializeOwned>(text: &str, origin: &str) -> anyhow::Result<T> {
@@ -347,14 +359,37 @@ mod tests {
     }
 
     #[test]
-    fn an_override_sets_the_values_at_its_path_and_those_of_its_operations_template() {
+    fn an_override_sets_the_value_at_its_path_and_the_values_below() {
         for (set, path, expected) in [
             ("phases.0.stop", "phases.0.stop.duration.", true),
+            ("phases.0.stop", "phases.0.stop", true),
             ("phases.0.stop", "phases.0.stopped", false),
-            ("phases.1.load.bump.operation.update.update", "bump.$inc.a.$int.mx", true),
-            ("phases.1.load.read.operation.find.filter", "bump.$inc.a.$int.mx", false),
+            ("phases.0.stop.duration", "phases.0.stop", false),
         ] {
             assert_eq!(sets(&format!("{set}=1"), path), expected, "{set} {path}");
+        }
+    }
+
+    #[test]
+    fn the_override_of_a_template_is_found_by_the_place_of_the_template() {
+        let update = "update.update={$inc: {a: {$int: {mx: 9}}}}";
+        let text = SOUND.replace("insert: {operation", "bump: {operation");
+        let text = text.replace("{insert: {batch: 10}}", "{update: {update: {$inc: {a: {$int: {max: 9}}}}}}");
+        let error = "bump: $inc.a.$int: unknown setting \"mx\"";
+        let slip = format!("phases.0.load.bump.operation.{update}");
+        let key = "phases.0.load.bump.operation.update.update.$inc.a.$int.mx=9".to_owned();
+        let innocent = "phases.0.load.bump.arrivals.closed.writers=3".to_owned();
+        for (text, assignments, blamed) in [
+            (&text, [slip.clone(), innocent.clone()], Some(&slip)),
+            (&text, [innocent.clone(), key.clone()], Some(&key)),
+            (&text, [slip.clone(), slip.clone()], Some(&slip)),
+            (&text.replace("max", "mx"), [innocent.clone(), "seed=1".to_owned()], None),
+        ] {
+            let said = located(text, &assignments, error);
+            match blamed {
+                Some(blamed) => assert_eq!(said, format!("--set {blamed}")),
+                None => assert!(said.starts_with("my.yaml: line 5, column "), "{said}"),
+            }
         }
     }
 

@@ -2,21 +2,27 @@
 
 use anyhow::Context;
 use plimsoll_measure::duration::Span;
-use plimsoll_measure::suite::Suite;
+use plimsoll_measure::suite::{Planned, Suite};
 use plimsoll_mongo::scenario::Existing;
+use plimsoll_report::text::Width;
 use plimsoll_report::units::{counted, duration};
 use plimsoll_run::system::Registry;
 
 use super::kind::Host;
 use super::resolve::{Test, WARM_UP};
-use crate::dry_run::{DryRun, time};
+use crate::dry_run::{DryRun, comment, time};
 use crate::matrix::run_estimate::{RUN_S, RunEstimate, STAGE_S};
 
-/// The description of the whole suite, and the warnings about it, each once.
+/// The description of the whole suite with comments of at most `width`, and the warnings about it, each once.
 ///
 /// # Errors
 /// When the documents of a test cannot be compiled.
-pub fn text(suite: &Suite, tests: &[Test], registry: Registry) -> anyhow::Result<(String, Vec<String>)> {
+pub fn text(
+    suite: &Suite,
+    tests: &[Test],
+    registry: Registry,
+    width: Width,
+) -> anyhow::Result<(String, Vec<String>)> {
     let describe = |test: &Test| {
         let dry = test.kind.dry_run(&test.row, registry).with_context(|| format!("test {}", test.name))?;
         let estimate = dry.estimate.map(|estimate| whole(test, &dry, estimate)).unwrap_or_default();
@@ -25,11 +31,7 @@ pub fn text(suite: &Suite, tests: &[Test], registry: Registry) -> anyhow::Result
     let described = tests.iter().map(describe).collect::<anyhow::Result<Vec<_>>>()?;
     let mut text = String::new();
     for (test, (dry, _)) in tests.iter().zip(&described) {
-        let runs = counted(test.repetitions.into(), "run");
-        let kind = test.kind.kind().name();
-        let what = &test.job.what;
-        text +=
-            &format!("# Test {}: {kind} {what}, {runs}\n{}{}---\n", test.name, clearing(test), dry.text());
+        text += &(heading(test, width) + &clearing(test, width) + &dry.text(width) + "---\n");
     }
     let estimates: Vec<_> =
         tests.iter().zip(&described).map(|(test, (_, estimate))| (test.name.as_str(), *estimate)).collect();
@@ -39,14 +41,20 @@ pub fn text(suite: &Suite, tests: &[Test], registry: Registry) -> anyhow::Result
             warnings.push(warning.clone());
         }
     }
-    Ok((text + &runs(suite, &estimates), warnings))
+    Ok((text + &runs(suite, &estimates, width), warnings))
+}
+
+fn heading(test: &Test, width: Width) -> String {
+    let (kind, runs) = (test.kind.kind().name(), counted(test.repetitions.into(), "run"));
+    comment(&format!("Test {}: {kind} {}, {runs}", test.name, test.job.what), "", width)
 }
 
 /// A comment about the collection that the suite itself drops before each run, because the file below does not show it.
-fn clearing(test: &Test) -> String {
+fn clearing(test: &Test, width: Width) -> String {
     match (&test.job.host, test.job.existing) {
         (Host::Suite(_, namespace), Existing::Drop) => {
-            format!("# The suite drops {namespace} before each run (existing: drop)\n")
+            let said = format!("The suite drops {namespace} before each run (existing: drop)");
+            comment(&said, "", width)
         }
         _ => String::new(),
     }
@@ -64,13 +72,14 @@ fn whole(test: &Test, dry: &DryRun, estimate: RunEstimate) -> RunEstimate {
 }
 
 /// The runs in their order, and their time in all.
-fn runs(suite: &Suite, estimates: &[(&str, RunEstimate)]) -> String {
+fn runs(suite: &Suite, estimates: &[(&str, RunEstimate)], width: Width) -> String {
     let of = |name: &str| estimates.iter().find(|(test, _)| *test == name).map(|(_, estimate)| *estimate);
     let planned: Vec<_> = suite.runs.iter().map(|run| (run, of(&run.test).unwrap_or_default())).collect();
-    let width = planned.iter().map(|(run, _)| run.directory.chars().count()).max().unwrap_or(0);
-    let lines =
-        planned.iter().map(|(run, estimate)| format!("#   {:width$}  {}\n", run.directory, time(estimate)));
-    let lines: String = lines.collect();
+    let longest = planned.iter().map(|(run, _)| run.directory.chars().count()).max().unwrap_or(0);
+    let line = |(run, estimate): &(&Planned, RunEstimate)| {
+        comment(&time(estimate), &format!("  {:longest$}  ", run.directory), width)
+    };
+    let lines: String = planned.iter().map(line).collect();
     let seconds: f64 =
         planned.iter().map(|(_, estimate)| estimate.around_s + estimate.load_s.unwrap_or(0.0)).sum();
     let bound = match planned.iter().filter(|(_, estimate)| estimate.load_s.is_none()).count() {
@@ -81,12 +90,15 @@ fn runs(suite: &Suite, estimates: &[(&str, RunEstimate)]) -> String {
             counted(open as u64, "run")
         ),
     };
-    format!("# Runs in their order:\n{lines}# Expected in all: {bound}\n")
+    let all = comment(&format!("Expected in all: {bound}"), "", width);
+    format!("# Runs in their order:\n{lines}{all}")
 }
 
 #[cfg(test)]
 mod tests {
     use std::path::PathBuf;
+
+    use plimsoll_report::text::Width;
 
     use crate::suite::kind::TEST_REGISTRY;
     use crate::suite::prepare::planned;
@@ -100,7 +112,7 @@ mod tests {
                 format!("name,scenario,duration,server,existing\na,bulk-baseline,9s,mongodb://h,{row}\n");
             let loaded = parse("s", "s.csv", &text, PathBuf::from(".")).unwrap();
             let tests = build(&loaded, &Arguments::default(), TEST_REGISTRY).unwrap();
-            super::text(&planned(&loaded, &tests), &tests, TEST_REGISTRY).unwrap().0
+            super::text(&planned(&loaded, &tests), &tests, TEST_REGISTRY, Width::PIPE).unwrap().0
         };
         let dropped = described("drop");
         assert!(
@@ -117,7 +129,7 @@ mod tests {
                     b,bulk-baseline,,1,mongodb://h,3s,phases.0.stop={documents: 10}\n";
         let loaded = parse("s", "s.csv", text, PathBuf::from(".")).unwrap();
         let tests = build(&loaded, &Arguments::default(), TEST_REGISTRY).unwrap();
-        let (text, _) = super::text(&planned(&loaded, &tests), &tests, TEST_REGISTRY).unwrap();
+        let (text, _) = super::text(&planned(&loaded, &tests), &tests, TEST_REGISTRY, Width::PIPE).unwrap();
         let runs = text.split("# Runs in their order:\n").nth(1).unwrap();
         let names: Vec<_> = runs
             .lines()
