@@ -125,8 +125,19 @@ const EDGES: &[(&str, &[&str])] = &[
     (
         "workflow-load",
         &[
-            "measure", "wire", "load", "install", "process", "host", "workflow", "postgres", "stores",
-            "scenario", "run", "systems",
+            "measure",
+            "wire",
+            "load",
+            "install",
+            "process",
+            "host",
+            "deployment",
+            "workflow",
+            "postgres",
+            "stores",
+            "scenario",
+            "run",
+            "systems",
         ],
     ),
     (

@@ -12,6 +12,7 @@ mod connection_string;
 mod cursor;
 mod error;
 mod read;
+mod store_uri;
 mod topology;
 mod uri;
 
@@ -28,6 +29,7 @@ pub use cursor::{Listing, Step};
 pub use error::{Error, driver_message, is_transient_code};
 pub use majority::{MajorityError, Position, Progress, catch_up, catch_up_quietly, catch_up_to, progress};
 pub use namespace::{InvalidNamespace, Namespace, fault_of_database};
+pub use store_uri::{check_durable, warnings_of_reads, warnings_of_store};
 pub use topology::{COMMAND_TIMEOUT, Deployment};
 pub use uri::{
     authenticates, check_uri, driver_options, for_driver, lean_options, pool_options, pool_warnings,

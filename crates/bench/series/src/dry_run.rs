@@ -4,11 +4,9 @@
 
 use anyhow::{Context, anyhow};
 use bson::{Bson, Document};
-use plimsoll_deployment::pool_options;
 use plimsoll_document::Encoded;
 use plimsoll_measure::secret::masked;
 use plimsoll_mongo::operation_builder::identity;
-use plimsoll_mongo::scenario::Connections;
 use plimsoll_mongo::setup::Setup;
 use plimsoll_report::text::{Width, hanging};
 use plimsoll_report::units::{bytes, counted, duration, exact};
@@ -75,22 +73,10 @@ pub fn of(loaded: &Loaded, plan: &Plan, subject: &dyn Subject) -> anyhow::Result
     Ok(DryRun {
         file: unveiled(&loaded.resolved()?)?,
         samples: besides.audited.as_deref().map_or_else(|| Ok(Vec::new()), samples)?,
-        warnings: subject
-            .server()
-            .map(|choice| warnings(choice, besides.audited.as_deref(), plan))
-            .unwrap_or_default(),
+        warnings: subject.warnings(loaded, plan),
         phases: plan.phases.len(),
         estimate: Some(estimate),
     })
-}
-
-/// One sentence for each option of the servers' addresses without effect.
-fn warnings(choice: &Choice, setup: Option<&Setup>, plan: &Plan) -> Vec<String> {
-    let pools = setup.into_iter().flat_map(|setup| {
-        let said = |uri| Connections::without_effect(setup.client, &pool_options(uri), plan.connections());
-        choice.uris().into_iter().flat_map(said)
-    });
-    choice.warnings().into_iter().chain(pools).collect()
 }
 
 /// A file without its secrets; one without secrets is unchanged.

@@ -1,6 +1,9 @@
 //! Redirects a pipeline's sections to other servers and brokers.
 
-use plimsoll_deployment::{pool_warnings, warnings, warnings_of_driver, write_concern_of};
+use plimsoll_deployment::{
+    COMMAND_TIMEOUT, Deployment, Error, pool_warnings, runtime, selection_limit, warnings,
+    warnings_of_driver, write_concern_of,
+};
 
 use super::typed::{PipelineFile, PositionsSection, SinkSection, SourceSection};
 
@@ -31,6 +34,24 @@ impl PipelineFile {
         };
         let sinks = std::iter::once(&mut self.sink).chain(&mut self.dead_letters);
         sinks.filter_map(SinkSection::uri).chain(source).chain(positions).collect()
+    }
+
+    /// Waits for each server whose URI says how long, and reports a long wait in one line. Every part of a pipeline connects without
+    /// such a wait, so it takes place before the first part starts.
+    ///
+    /// # Errors
+    /// If a server does not answer in time, or refuses the connection for good.
+    pub fn await_servers(&self, report: &mut (dyn FnMut(String) + Send)) -> Result<(), Error> {
+        let mut file = self.clone();
+        let mut uris = file.uris();
+        uris.sort();
+        uris.dedup();
+        let patient = uris.into_iter().filter(|uri| selection_limit(uri).is_some());
+        let runtime = runtime()?;
+        for uri in patient {
+            runtime.block_on(Deployment::find_reporting(uri, COMMAND_TIMEOUT, report))?;
+        }
+        Ok(())
     }
 
     /// One sentence for each option without effect in the URIs, each once. A source reads with the official driver.

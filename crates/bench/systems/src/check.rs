@@ -1,8 +1,9 @@
 //! Resolves servers from the user's options, and refuses plans that these servers cannot run.
 
+use plimsoll_deployment::{COMMAND_TIMEOUT, Deployment, lean_options, pool_options, runtime};
 use plimsoll_load::phase::Connections;
 use plimsoll_load::retry::Retry;
-use plimsoll_mongo::scenario::{Client, Operation as Command};
+use plimsoll_mongo::scenario::{Client, Connections as Pools, Operation as Command};
 
 use plimsoll_run::exit::{Deserves, Exit, Outcome};
 use plimsoll_run::server_provisioning::{Choice, RunningServer, ServerAddress, StartOptions, choice};
@@ -57,6 +58,39 @@ pub fn cache(scenario: &scenario::Scenario, choice: &Choice) -> anyhow::Result<(
         scenario.cache.is_none() || !given,
         "cache: the cache of a server that is running cannot be set; leave it out (--set cache=null), or use --server embedded"
     );
+    Ok(())
+}
+
+/// Refuses addresses with options that no run, or not the client of this load, can use. Contacts no server, so the addresses of DNS
+/// records are left to the run.
+///
+/// # Errors
+/// The first such option.
+pub fn options(scenario: &scenario::Scenario, plan: &Plan, choice: &Choice) -> anyhow::Result<()> {
+    usable(choice)?;
+    let client = scenario.client;
+    for uri in choice.uris() {
+        anyhow::ensure!(
+            client != Client::Driver || !lean_options(uri).contains(&"tlsAllowInvalidHostnames"),
+            "tlsAllowInvalidHostnames in the server's address: the official driver does not have it; use client: lean, or remove it"
+        );
+        Pools::check_pool(client, pool_options(uri).max, plan.connections())?;
+    }
+    Ok(())
+}
+
+/// Refuses addresses that no client can use. Contacts no server, so the addresses of DNS records are left to the run.
+///
+/// # Errors
+/// The fault of the first such address.
+pub fn usable(choice: &Choice) -> anyhow::Result<()> {
+    let runtime = runtime()?;
+    for uri in choice.uris().into_iter().filter(|uri| uri.starts_with("mongodb://")) {
+        match runtime.block_on(Deployment::new(uri, COMMAND_TIMEOUT)) {
+            Err(error) if error.is_of_the_uri() => return Err(error.into()),
+            _ => {}
+        }
+    }
     Ok(())
 }
 

@@ -8,7 +8,7 @@ use anyhow::{Context, ensure};
 use plimsoll_deployment::collection::{self, InitialState};
 use plimsoll_deployment::concern::Concerns;
 use plimsoll_deployment::inspect::brief;
-use plimsoll_deployment::{lean_options, pool_options};
+use plimsoll_deployment::pool_options;
 use plimsoll_ledger::{Allocation, Run as RunId};
 use plimsoll_load::arrivals::Share;
 use plimsoll_load::engine::{Finished, Progress, RunError};
@@ -123,26 +123,6 @@ fn check_reads(setup: &Setup, place: &RunningServer) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Refuses a pool limit in an address that the lean client would exceed.
-fn check_pools(setup: &Setup, place: &RunningServer, connections: u32) -> anyhow::Result<()> {
-    for server in place.all() {
-        Connections::check_pool(setup.client, pool_options(server.deployment.uri()).max, connections)?;
-    }
-    Ok(())
-}
-
-/// Refuses an option of an address that weakens TLS and that the driver does not know. The driver would refuse certificates without
-/// a visible reason.
-fn check_tls(setup: &Setup, place: &RunningServer) -> anyhow::Result<()> {
-    let is_named =
-        |server: &RunningServer| lean_options(server.deployment.uri()).contains(&"tlsAllowInvalidHostnames");
-    ensure!(
-        setup.client != Client::Driver || !place.all().any(is_named),
-        "tlsAllowInvalidHostnames in the server's address: the official driver does not have it; use client: lean, or remove it"
-    );
-    Ok(())
-}
-
 /// Refuses to check a part of a history.
 fn check_lists(setup: &Setup, shard: Share) -> anyhow::Result<()> {
     ensure!(
@@ -163,8 +143,6 @@ impl Database {
         setup.inherit(&concerns, Copies::Several);
         check_reads(&setup, &place).deserves(Exit::Usage)?;
         check_lists(&setup, context.shard).deserves(Exit::Usage)?;
-        check_tls(&setup, &place).deserves(Exit::Usage)?;
-        check_pools(&setup, &place, context.plan.connections()).deserves(Exit::Usage)?;
         let workers = Workers::of(context, !place.pids().is_empty());
         let Probed { facts, before, copies } = runtime.block_on(probe(&place, &setup, context.loaded))?;
         setup.inherit(&concerns, copies);

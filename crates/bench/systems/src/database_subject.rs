@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use anyhow::ensure;
+use plimsoll_deployment::pool_options;
 use plimsoll_load::worker::Control;
+use plimsoll_mongo::scenario::Connections;
 use plimsoll_run::exit::Outcome;
 use plimsoll_run::run_dir::RunDir;
 use plimsoll_run::server_provisioning::{Choice, ServerAddress, StartOptions};
@@ -50,7 +52,8 @@ impl Subject for DatabaseAt {
         ensure!(!to_service, "faults: victim: service: this scenario starts no service");
         check::faults(plan, &self.0)?;
         check::several(&loaded.scenario, plan, &self.0)?;
-        check::cache(&loaded.scenario, &self.0)
+        check::cache(&loaded.scenario, &self.0)?;
+        check::options(&loaded.scenario, plan, &self.0)
     }
 
     fn open(
@@ -67,6 +70,13 @@ impl Subject for DatabaseAt {
 
     fn server(&self) -> Option<&Choice> {
         Some(&self.0)
+    }
+
+    fn warnings(&self, loaded: &Loaded, plan: &Plan) -> Vec<String> {
+        let (client, load) = (loaded.scenario.client, plan.connections());
+        let pools = self.0.uris().into_iter().map(pool_options);
+        let pools = pools.flat_map(|pool| Connections::without_effect(client, &pool, load));
+        self.0.warnings().into_iter().chain(pools).collect()
     }
 
     fn isolation(&self) -> Isolation {

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use anyhow::{bail, ensure};
+use plimsoll_deployment::{check_durable, warnings_of_store};
 use plimsoll_host::fault::Fault as Injection;
 use plimsoll_load::arrivals::Share;
 use plimsoll_load::worker::Control;
@@ -144,7 +145,11 @@ impl Subject for EngineAt {
             Behind::Mongodb(Choice::Several(_)) => {
                 bail!("workflow: the engine has one store: name one server with --server")
             }
-            Behind::Mongodb(choice) => check::cache(scenario, choice)?,
+            Behind::Mongodb(choice) => {
+                check::cache(scenario, choice)?;
+                check::usable(choice)?;
+                choice.uris().into_iter().try_for_each(check_durable)?;
+            }
             Behind::Postgres(_) => {
                 ensure!(scenario.cache.is_none(), "cache: it is that of MongoDB: remove it for PostgreSQL");
             }
@@ -166,6 +171,7 @@ impl Subject for EngineAt {
         let connections = section.connections as usize;
         match &self.behind {
             Behind::Mongodb(choice) => {
+                choice.uris().into_iter().flat_map(warnings_of_store).for_each(|it| start.console.warn(&it));
                 let server = check::open_place(context, choice, start, &runtime)?;
                 let uri = mongodb_uri(&server, choice);
                 let server = StoreServer::Mongodb(server);
@@ -202,6 +208,11 @@ impl Subject for EngineAt {
             Behind::Mongodb(choice) => Some(choice),
             Behind::Postgres(_) => None,
         }
+    }
+
+    fn warnings(&self, _: &Loaded, _: &Plan) -> Vec<String> {
+        let Behind::Mongodb(choice) = &self.behind else { return Vec::new() };
+        choice.warnings().into_iter().chain(choice.uris().into_iter().flat_map(warnings_of_store)).collect()
     }
 
     fn isolation(&self) -> Isolation {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anyhow::{Context, anyhow, ensure};
 use plimsoll_deployment::inspect::{self as mongo, FORBIDDEN_MAX, Wanted};
-use plimsoll_deployment::{Namespace, pool_warnings, read_options};
+use plimsoll_deployment::{Namespace, pool_warnings, warnings_of_reads};
 use plimsoll_measure::inspection::Inspection;
 use plimsoll_wire::Connection;
 
@@ -40,9 +40,7 @@ pub fn inspect(args: &InspectArgs) -> Outcome<Exit> {
 
 /// Warns of options that choose a member or a version of the data: these commands read the primary's own data.
 pub(in crate::commands) fn tell_unused_read_options(server: &str) {
-    for option in read_options(server) {
-        say(&format!("plimsoll: warning: {option} has no effect here: this command reads the primary"));
-    }
+    warnings_of_reads(server).iter().for_each(|warning| console(true).warn(warning));
 }
 
 /// Warns of options of an address without effect on a command that reads with a few connections.

@@ -36,12 +36,14 @@ pub fn pipeline(command: &PipelineCommand) -> Outcome {
             if !args.quiet {
                 caution(&file);
             }
+            await_servers(&file)?;
             run(args, &file, built)
         }
         PipelineCommand::Replay(args) => {
             let (file, base) = read_as(&args.run.what)?;
             let built = replay::build(&file, &base, args.limit).deserves(Exit::Usage)?;
             warn(&file);
+            await_servers(&file)?;
             run(&args.run, &file, built)
         }
         #[cfg(feature = "kafka")]
@@ -89,6 +91,11 @@ fn read_as(args: &PipelineArgs) -> Outcome<(PipelineFile, PathBuf)> {
 /// Names the options of the servers' addresses that have no effect.
 fn warn(file: &PipelineFile) {
     file.uri_warnings().iter().for_each(|warning| console(false).warn(warning));
+}
+
+/// Waits for the servers whose addresses say how long.
+fn await_servers(file: &PipelineFile) -> Outcome<()> {
+    file.await_servers(&mut |line| console(true).warn(&line)).deserves(Exit::Server)
 }
 
 fn caution(file: &PipelineFile) {
@@ -158,6 +165,7 @@ fn audit(args: &crate::cli::PipelineAuditArgs) -> Outcome {
         say(&hanging(&words, "", console(false).line_width()));
     }
     let question = question.with_ledgers(&args.produced).deserves(Exit::Usage)?;
+    await_servers(&file)?;
     let report = question.answer().deserves(Exit::Server)?;
     if args.json {
         print(&format!("{}\n", serde_json::to_string_pretty(&report).map_err(anyhow::Error::from)?));

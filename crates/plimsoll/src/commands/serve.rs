@@ -6,7 +6,9 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, anyhow, ensure};
-use plimsoll_deployment::{COMMAND_TIMEOUT, for_driver, pool_warnings, warnings_of_driver};
+use plimsoll_deployment::{
+    COMMAND_TIMEOUT, check_durable, for_driver, warnings_of_driver, warnings_of_store,
+};
 use plimsoll_host::embedded::{self, Options};
 use plimsoll_host::{Profile, Server, Storage, mongod};
 use plimsoll_measure::size::Bytes;
@@ -127,7 +129,10 @@ fn reachable(uri: &str, client: DatabaseClient) -> Outcome<String> {
     let start = StartOptions { console: console(false), ..StartOptions::quiet(COMMAND_TIMEOUT) };
     let warnings = match client {
         DatabaseClient::Driver => warnings_of_driver(uri),
-        DatabaseClient::Lean => pool_warnings(uri),
+        DatabaseClient::Lean => {
+            check_durable(uri).deserves(Exit::Usage)?;
+            warnings_of_store(uri)
+        }
     };
     warnings.iter().for_each(|warning| start.console.warn(warning));
     RunningServer::open(&Choice::Uri(uri.to_owned()), start, &runtime)?;

@@ -99,6 +99,27 @@ fn options_of_an_address_without_effect_are_named_without_a_server() {
 }
 
 #[test]
+fn a_dry_run_refuses_an_address_that_the_run_refuses() {
+    let dir = tempfile::tempdir().unwrap();
+    scenario(dir.path(), &inserts("dry", 10, "{documents: 5}"));
+    let file = "scenario.yaml";
+    for (name, option, client, part) in [
+        (file, "maxPoolSize=1", "lean", "maxPoolSize"),
+        (file, "tlsAllowInvalidHostnames=true", "driver", "the official driver does not have it"),
+        (file, "w=0", "lean", "the server's address says w=0"),
+        (file, "loadBalanced=true", "lean", "loadBalanced=true is unsupported"),
+        (file, "tls=true&tlsCAFile=/no/such/file", "lean", "correct tlsCAFile"),
+    ] {
+        let (uri, client) = (format!("mongodb://127.0.0.1:9/?{option}"), format!("client={client}"));
+        let args = ["run", name, "--server", &uri, "--set", &client, "--dry-run"];
+        let output = plimsoll().current_dir(dir.path()).args(args).output().unwrap();
+        let said = stderr(&output);
+        assert_eq!((output.status.code(), stdout(&output).as_str()), (Some(2), ""), "{option}: {said}");
+        assert!(said.contains(part), "{option}: {said}");
+    }
+}
+
+#[test]
 fn commands_without_a_load_name_options_of_a_pool_and_a_long_wait() {
     let uri = "mongodb://127.0.0.1:9/?maxPoolSize=2&maxConnecting=5&serverSelectionTimeoutMS=1100";
     for args in [
@@ -118,6 +139,32 @@ fn commands_without_a_load_name_options_of_a_pool_and_a_long_wait() {
         ] {
             assert_eq!(said.matches(part).count(), 1, "{args:?}: {part} is not once in {said}");
         }
+    }
+}
+
+#[test]
+fn a_pipeline_waits_for_its_servers_as_long_as_the_address_says() {
+    let dir = tempfile::tempdir().unwrap();
+    let uri = "mongodb://127.0.0.1:9/?serverSelectionTimeoutMS=1100";
+    let sink = format!(
+        "guarantee: at-most-once\nsource: {{generator: {{}}}}\nsink: {{insert: {{uri: '{uri}', collection: d.c}}}}\n"
+    );
+    let source = format!(
+        "source: {{change_stream: {{uri: '{uri}', watch: d.c, start: now}}}}\npositions: {{file: positions}}\nsink: {{noop: {{}}}}\n"
+    );
+    for text in [sink, source] {
+        std::fs::write(dir.path().join("pipeline.yaml"), &text).unwrap();
+        let output =
+            plimsoll().current_dir(dir.path()).args(["pipeline", "run", "pipeline.yaml"]).output().unwrap();
+        let said = stderr(&output);
+        assert_eq!(output.status.code(), Some(3), "{text}: {said}");
+        for part in [
+            "waiting for 127.0.0.1:9: no answer yet, up to 1.1 s (serverSelectionTimeoutMS)",
+            "after a wait of 1.1 s (serverSelectionTimeoutMS): 127.0.0.1:9 refused the connection",
+        ] {
+            assert_eq!(said.matches(part).count(), 1, "{text}: {part} is not once in {said}");
+        }
+        assert!(!said.contains("integrity"), "the pipeline does not start: {said}");
     }
 }
 

@@ -55,6 +55,11 @@ pub trait Subject: Debug {
     /// The database server under load, or behind a service that the run starts.
     fn server(&self) -> Option<&Choice>;
 
+    /// One sentence for each option of the servers' addresses without effect on a run.
+    fn warnings(&self, _: &Loaded, _: &Plan) -> Vec<String> {
+        self.server().map(Choice::warnings).unwrap_or_default()
+    }
+
     /// The isolation of the runs of a series on this system.
     fn isolation(&self) -> Isolation;
 

@@ -1,7 +1,9 @@
 //! Opens the store of a command, and gives its failures their exit codes.
 
 use anyhow::{Context, anyhow, ensure};
-use plimsoll_deployment::{COMMAND_TIMEOUT, Deployment, selection_limit, write_concern_of};
+use plimsoll_deployment::{
+    COMMAND_TIMEOUT, Deployment, check_durable, selection_limit, warnings, warnings_of_store,
+};
 use plimsoll_service::Clock;
 use plimsoll_workflow::port::{Record, Store as _, StoreError};
 use plimsoll_workflow::worker::ClientError;
@@ -10,7 +12,6 @@ use plimsoll_workflow_service::store::{Missing, Place, Size};
 use serde::Serialize;
 use tokio::runtime::Runtime;
 
-use super::super::inspect::tell_unused_options;
 use crate::cli::StoreArgs;
 use crate::terminal::{console, print};
 use plimsoll_run::exit::{Deserves, Exit, Failure, Outcome};
@@ -61,9 +62,9 @@ impl Opened {
     ) -> Outcome<Self> {
         let place = place(args).deserves(Exit::Usage)?;
         if let Place::Mongo { uri, .. } = &place {
-            check_durable(uri).deserves(Exit::Usage)?;
-            tell_unused_options(uri);
-            plimsoll_deployment::warnings(uri).iter().for_each(|warning| console(true).warn(warning));
+            check_durable(uri).context("--server").deserves(Exit::Usage)?;
+            let all = warnings_of_store(uri).into_iter().chain(warnings(uri));
+            all.for_each(|warning| console(true).warn(&warning));
         }
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
         let runtime = runtime.context("start the runtime")?;
@@ -95,17 +96,6 @@ fn await_server(uri: &str, runtime: &Runtime) -> Outcome<()> {
     let mut report = |line: String| console(true).warn(&line);
     let found = runtime.block_on(Deployment::find_reporting(uri, COMMAND_TIMEOUT, &mut report));
     found.map(drop).deserves(Exit::Server)
-}
-
-/// Refuses an address with a weaker write concern than that of the store.
-fn check_durable(uri: &str) -> anyhow::Result<()> {
-    let is_weaker = write_concern_of(uri)?.is_some_and(|concern| !concern.is_within_durable());
-    ensure!(
-        !is_weaker,
-        "--server: the address names a write concern, but the store writes with a journaled majority: remove `w` and `journal` from \
-         the address"
-    );
-    Ok(())
 }
 
 fn place(args: &StoreArgs) -> anyhow::Result<Place> {
