@@ -1,6 +1,6 @@
 //! Resolves servers from the user's options, and refuses plans that these servers cannot run.
 
-use plimsoll_deployment::{COMMAND_TIMEOUT, Deployment, lean_options, pool_options, runtime};
+use plimsoll_deployment::{COMMAND_TIMEOUT, Deployment, authenticates, lean_options, pool_options, runtime};
 use plimsoll_load::phase::Connections;
 use plimsoll_load::retry::Retry;
 use plimsoll_mongo::scenario::{Client, Connections as Pools, Operation as Command};
@@ -75,6 +75,31 @@ pub fn options(scenario: &scenario::Scenario, plan: &Plan, choice: &Choice) -> a
             "tlsAllowInvalidHostnames in the server's address: the official driver does not have it; use client: lean, or remove it"
         );
         Pools::check_pool(client, pool_options(uri).max, plan.connections())?;
+    }
+    Ok(())
+}
+
+/// The options of a database's address that a run needs itself, and a service behind it does not.
+const OF_THE_RUN: [&str; 3] = ["directConnection", "replicaSet", "serverSelectionTimeoutMS"];
+
+/// Refuses what a service would lose: a run passes only the addresses of its database to the service.
+///
+/// # Errors
+/// The first option, or the credentials, that would be lost.
+pub fn for_service(choice: &Choice) -> anyhow::Result<()> {
+    let remedy =
+        "Plimsoll passes only the addresses to the service: start the service yourself, and give `http.url`";
+    for uri in choice.uris() {
+        let (_, options) = uri.split_once('?').unwrap_or_default();
+        let mut names = options.split('&').filter_map(|option| option.split('=').next());
+        let is_lost =
+            |name: &&str| !name.is_empty() && !OF_THE_RUN.iter().any(|kept| kept.eq_ignore_ascii_case(name));
+        if let Some(name) = names.find(is_lost) {
+            anyhow::bail!(
+                "service: the option `{name}` of the database's address would be lost; {remedy}, or leave the option out"
+            );
+        }
+        anyhow::ensure!(!authenticates(uri), "service: the database needs a user; {remedy}");
     }
     Ok(())
 }

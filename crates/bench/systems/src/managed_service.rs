@@ -150,8 +150,8 @@ impl Start<'_> {
 fn uri(place: &RunningServer) -> anyhow::Result<String> {
     anyhow::ensure!(
         place.deployment.is_open(),
-        "service: Plimsoll passes only an address to the service, and this database needs more (a user, TLS or other \
-         options): start the service yourself, and give `http.url`"
+        "service: Plimsoll passes only an address to the service, and this database needs more (a user or TLS): \
+         start the service yourself, and give `http.url`"
     );
     let addresses: Vec<_> = place.route.addresses().iter().map(ToString::to_string).collect();
     let direct = if addresses.len() == 1 { "?directConnection=true" } else { "" };

@@ -125,6 +125,7 @@ impl Subject for ManagedService {
             Some(server) => {
                 check::faults(plan, server)?;
                 check::cache(&loaded.scenario, server)?;
+                check::for_service(server)?;
             }
             None => check_without_database(loaded, plan)?,
         }

@@ -109,6 +109,8 @@ fn a_dry_run_refuses_an_address_that_the_run_refuses() {
         (file, "w=0", "lean", "the server's address says w=0"),
         (file, "loadBalanced=true", "lean", "loadBalanced=true is unsupported"),
         (file, "tls=true&tlsCAFile=/no/such/file", "lean", "correct tlsCAFile"),
+        ("baseline-short", "w=1", "lean", "the option `w` of the database's address would be lost"),
+        ("baseline-short", "replicaSet=rs&maxPoolSize=9", "lean", "the option `maxPoolSize`"),
     ] {
         let (uri, client) = (format!("mongodb://127.0.0.1:9/?{option}"), format!("client={client}"));
         let args = ["run", name, "--server", &uri, "--set", &client, "--dry-run"];
@@ -117,6 +119,9 @@ fn a_dry_run_refuses_an_address_that_the_run_refuses() {
         assert_eq!((output.status.code(), stdout(&output).as_str()), (Some(2), ""), "{option}: {said}");
         assert!(said.contains(part), "{option}: {said}");
     }
+    let kept = "mongodb://127.0.0.1:9/?replicaSet=rs&serverSelectionTimeoutMS=9";
+    let output = plimsoll().args(["run", "baseline-short", "--dry-run", "--server", kept]).output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
 }
 
 #[test]
