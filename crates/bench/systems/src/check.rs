@@ -96,10 +96,10 @@ pub fn for_service(choice: &Choice) -> anyhow::Result<()> {
             |name: &&str| !name.is_empty() && !OF_THE_RUN.iter().any(|kept| kept.eq_ignore_ascii_case(name));
         if let Some(name) = names.find(is_lost) {
             anyhow::bail!(
-                "service: the option `{name}` of the database's address would be lost; {remedy}, or leave the option out"
+                "the option `{name}` of the database's address would be lost; {remedy}, or leave the option out"
             );
         }
-        anyhow::ensure!(!authenticates(uri), "service: the database needs a user; {remedy}");
+        anyhow::ensure!(!authenticates(uri), "the database of the service needs a user; {remedy}");
     }
     Ok(())
 }
