@@ -51,8 +51,8 @@ pub(super) fn of_error(error: &Error) -> Outcome {
     }
 }
 
-/// The outcome of a failed read, or of a failed operation in a transaction. A read that the server refused was not done, for
-/// whatever reason. An insert that the server refused ended its transaction, whichever document failed.
+/// The outcome of a failed read, or of a failed operation in a transaction. A refused read was not done.
+/// A refused insert ended its transaction, regardless of the document that failed.
 pub(super) fn of_read_error(error: &Error) -> Outcome {
     match error.kind.as_ref() {
         ErrorKind::Command(error) => Outcome::Rejected(rejection(Class::of_code(error.code))),

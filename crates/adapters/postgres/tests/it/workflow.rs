@@ -88,19 +88,7 @@ fn a_scan_reads_the_state_of_an_instance_once_for_all_of_its_signals() {
         let (authority, _) = rest.split_once('/').unwrap();
         let (proxy, count) = counted(authority.parse().unwrap()).await;
         let store = Postgres::open(&uri.replace(authority, &proxy.to_string()), 2, PARTITIONS).await.unwrap();
-        let large = Record {
-            id: "i".into(),
-            partition: partition_of("i", PARTITIONS),
-            version: 1,
-            epoch: 0,
-            status: Status::Running,
-            due_ms: None,
-            definition: Version { name: "d".into(), hash: "h".into() },
-            key: None,
-            note: None,
-            body: vec![1; 256 << 10],
-            changed_ms: 1,
-        };
+        let large = record("i", vec![1; 256 << 10]);
         store.start(&[large]).await.unwrap();
         let signals: Vec<_> =
             (0..200).map(|id| Signal::named("i", id.to_string(), "go", serde_json::Value::Null, 1)).collect();

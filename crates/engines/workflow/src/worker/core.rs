@@ -1213,8 +1213,8 @@ mod tests {
         lab.perform_all();
         let inbox = Inbox { limit: 10, ..Inbox::default() };
         assert_eq!(lab.store.tasks(&inbox).now_or_never().unwrap().unwrap().len(), 1);
-        let told = crate::explain::of(&lab.store, None, "i").now_or_never().unwrap().unwrap().unwrap();
-        assert_eq!(told.reasons[0].missing.as_deref(), Some("nowhere"));
+        let explained = crate::explain::of(&lab.store, None, "i").now_or_never().unwrap().unwrap().unwrap();
+        assert_eq!(explained.reasons[0].missing.as_deref(), Some("nowhere"));
         lab.store
             .deploy(&[Definition::new("nowhere").wait("go")], lab.now_ms)
             .now_or_never()
