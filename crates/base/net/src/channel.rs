@@ -71,7 +71,7 @@ impl Channel {
         Ok(())
     }
 
-    /// The time limit of an exchange.
+    /// The time limit of an exchange; `None` if there is none.
     pub fn limit(&self) -> Option<Duration> {
         self.deadline.limit()
     }

@@ -21,7 +21,8 @@ pub struct Destination<'a> {
     pub host: &'a str,
     /// The TCP port.
     pub port: u16,
-    /// The address to connect to instead. The certificate must still have the name of `host`.
+    /// The address to connect to, instead of an address of `host`. The certificate must still have the name
+    /// of `host`. A connection through a proxy ignores it.
     pub address: Option<SocketAddr>,
     /// The proxy that opens the connection, and resolves `host`.
     pub proxy: Option<&'a SocksProxy>,

@@ -49,7 +49,7 @@ impl Deadline {
         Ok(Deadline { limit, watch: limit.map(watch).transpose()? })
     }
 
-    /// The limit.
+    /// The limit of an exchange; `None` if there is none.
     pub fn limit(&self) -> Option<Duration> {
         self.limit
     }

@@ -10,7 +10,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-/// The port of a proxy without one.
+/// The port of a proxy whose port is not given.
 pub const SOCKS_PORT: u16 = 1080;
 /// The most bytes of a name, a user or a password: their lengths are one byte.
 const TEXT_BYTES_MAX: usize = 255;

@@ -17,7 +17,7 @@ use rustls::{ServerConfig, ServerConnection, StreamOwned};
 /// The behaviour of a peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Peer {
-    /// Answers each request with its last byte.
+    /// Answers each request with the last byte of the request.
     Tcp,
     /// As `Tcp`, under TLS, for the protocol `known`.
     Tls,
