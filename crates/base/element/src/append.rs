@@ -4,7 +4,8 @@
 
 use crate::kind;
 
-/// The first byte of a vector of 32-bit floats. The second is the number of unused bits in the last byte.
+/// The first two bytes of a vector of 32-bit floats: its type, and the number of unused bits in its last
+/// byte.
 const FLOAT32: [u8; 2] = [0x27, 0];
 
 /// Appends the type and the key of an element. The value must follow.

@@ -16,7 +16,8 @@ pub struct Damaged {
     pub what: Damage,
 }
 
-/// Checks that the bytes are one document, at every level, with at most `depth_max` levels around a document or array.
+/// Checks that the bytes are one document, at every level. Documents and arrays inside it may be nested
+/// `depth_max` levels deep.
 ///
 /// # Errors
 /// The first damage.

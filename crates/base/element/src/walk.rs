@@ -99,7 +99,7 @@ impl<'a> Elements<'a> {
         Ok(Elements { rest: &bytes[4..bytes.len() - 1] })
     }
 
-    /// The bytes of the elements not yet read.
+    /// The number of bytes of the elements not yet read.
     #[inline]
     pub(crate) fn left(&self) -> usize {
         self.rest.len()
@@ -176,7 +176,8 @@ fn regex_len(bytes: &[u8]) -> Result<usize, Damage> {
 }
 
 impl<'a> Element<'a> {
-    /// A number of any type as an integer (a double is truncated); booleans count as 0 and 1.
+    /// A 32-bit or 64-bit integer, a double (truncated) or a boolean (0 or 1) as an integer; `None` for any
+    /// other type.
     pub fn as_i64(&self) -> Option<i64> {
         match self.kind {
             kind::INT32 => int32(self.value).map(i64::from),
@@ -187,7 +188,7 @@ impl<'a> Element<'a> {
         }
     }
 
-    /// A number as an error code; 0 for any other type.
+    /// A number as an error code; 0 for any other type and for a number beyond 32 bits.
     pub fn as_code(&self) -> i32 {
         self.as_i64().and_then(|code| i32::try_from(code).ok()).unwrap_or(0)
     }
