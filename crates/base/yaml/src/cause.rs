@@ -1,4 +1,4 @@
-//! Finds the characters that cause a slip, where the parser notices the slip only later.
+//! Finds the true place of a slip that the parser notices only later.
 
 use serde_saphyr::granit_parser::ErrorKind as Kind;
 use serde_saphyr::{Error, ExternalMessageSource};
@@ -40,7 +40,7 @@ fn of_parser(kind: &Kind, text: &str, place: Place) -> Option<(Fault, Place)> {
     Some((Fault::Said(syntax::sentence(kind)), at))
 }
 
-/// The first tab in an indentation from the line of a place on.
+/// The first tab in an indentation, on the line of a place or below.
 fn tab(text: &str, (line, _): Place) -> Option<Place> {
     text.lines().enumerate().skip(line.checked_sub(1)?).find_map(|(index, text)| {
         let indentation = text.chars().take_while(|c| c.is_whitespace());
@@ -55,7 +55,7 @@ fn tab_before_first_key(text: &str) -> Option<Place> {
     tab(text, (first + 1, 1)).filter(|(line, _)| *line == first + 1)
 }
 
-/// The last quote before a place at which a text begins.
+/// The last quote before a place that opens a text.
 fn opening_quote(text: &str, place: Place) -> Option<Place> {
     let before = &text[..offset(text, place)?];
     let begins =

@@ -18,12 +18,12 @@ pub fn around(text: &str, origin: &str, (line, column): (usize, usize)) -> Optio
     ))
 }
 
-/// A character that moves no cursor.
+/// The character, or a space for a control character, which could move the cursor.
 fn printable(c: char) -> char {
     if c.is_control() { ' ' } else { c }
 }
 
-/// A space as wide as the character, which is two columns wide in East Asian scripts and pictures.
+/// A space as wide as the character: East Asian characters and emoji take two columns.
 const fn blank(c: char) -> char {
     match c {
         '\u{1100}'..='\u{115f}'

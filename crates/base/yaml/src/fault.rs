@@ -6,10 +6,10 @@ use crate::types;
 
 /// The least similarity (Jaro–Winkler) of a known name that is suggested for an unknown one.
 const SIMILAR_MIN: f64 = 0.75;
-/// The openings of serde's messages that a type may pass on as text.
+/// The opening of serde's sentence about a value that has none of a type's forms.
 const UNTAGGED: &str = "data did not match any variant of untagged enum ";
 
-/// The openings of serde's sentences.
+/// The openings of serde's sentences, which a type may pass on as text.
 const OPENINGS: [&str; 8] = [
     "invalid type: ",
     "invalid value: ",
@@ -57,7 +57,7 @@ pub enum Fault {
     },
     /// A required key is missing.
     MissingKey(String),
-    /// A key appears twice in its map.
+    /// A key appears twice in its map. `None` if the key is unknown.
     DuplicateKey(Option<String>),
     /// A value of the wrong type, or out of its range.
     WrongValue {
@@ -68,7 +68,7 @@ pub enum Fault {
     },
     /// A word that stands alone, although it needs settings.
     NeedsSettings(String),
-    /// A complete sentence.
+    /// Any other slip, as a complete sentence.
     Said(String),
 }
 
@@ -164,7 +164,8 @@ fn end_of_sentence(message: &str) -> usize {
     ends.min().map_or(message.len(), |end| from + end)
 }
 
-/// "expected ident at line 1 column 2" and similar sentences.
+/// Our words for serde_json's "expected ident at line 1 column 2" and similar sentences. `None` for any other
+/// message.
 fn not_json(message: &str) -> Option<String> {
     let (sentence, place) = message.rsplit_once(AT_LINE)?;
     let ending = NOT_JSON.iter().find(|ending| sentence.ends_with(*ending))?;
@@ -197,7 +198,7 @@ fn quoted_after(message: &str, opening: &str) -> Option<String> {
     message.strip_prefix(opening)?.split('`').nth(1).map(str::to_owned)
 }
 
-/// "unknown field `x`, expected one of `a`, `b`", and the same of a variant.
+/// The fault of "unknown field `x`, expected one of `a`, `b`", and of the same sentence about a variant.
 fn unknown(message: &str) -> Option<Fault> {
     let (opening, is_key) = if message.starts_with("unknown field ") {
         ("unknown field ", true)
@@ -215,7 +216,8 @@ fn unknown(message: &str) -> Option<Fault> {
     })
 }
 
-/// "invalid type: string \"x\", expected u32", and the same of a value or a length.
+/// The fault of "invalid type: string \"x\", expected u32", and of the same sentence about a value or a
+/// length.
 fn wrong(message: &str) -> Option<Fault> {
     let openings = ["invalid type: ", "invalid value: ", "invalid length "];
     let rest = openings.iter().find_map(|opening| message.strip_prefix(opening))?;

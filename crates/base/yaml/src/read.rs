@@ -9,7 +9,7 @@ use crate::cause::{self, Place};
 use crate::fault::Fault;
 use crate::{excerpt, library};
 
-/// The start of a text that editors of some systems write.
+/// The character that some editors write at the start of a text.
 const BYTE_ORDER_MARK: char = '\u{feff}';
 
 /// The first slip in a text.
@@ -62,7 +62,7 @@ impl Slip {
         Self { fault: library::fault(error, token), place, key: key.map(str::to_owned) }
     }
 
-    /// The slip with its place and the lines around it, labelled as lines of `origin`.
+    /// The slip with its place and the line at that place, labelled as a line of `origin`.
     pub fn with_excerpt(&self, text: &str, origin: &str) -> String {
         let excerpt = self.place.and_then(|place| excerpt::around(text, origin, place));
         format!("{self}{}", excerpt.map(|excerpt| format!("\n{excerpt}")).unwrap_or_default())
