@@ -145,7 +145,7 @@ impl Child {
         Ok(Ending::Killed)
     }
 
-    /// Releases a detached child; returns its process.
+    /// Releases a detached child; returns its process ID.
     pub fn release(self) -> u32 {
         self.pid
     }

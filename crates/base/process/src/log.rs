@@ -5,7 +5,7 @@ use std::fs::{self, File};
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
-/// The lines that an error quotes.
+/// The largest number of lines that an error quotes.
 const TAIL_LINES: usize = 15;
 /// The largest number of bytes read for these lines.
 const TAIL_BYTES: u64 = 8 << 10;
@@ -20,7 +20,7 @@ pub fn tail(log: &Path) -> String {
     }
 }
 
-/// The last lines one by one; none if the program printed nothing.
+/// The last lines of a log one by one, at most 15; none if the program printed nothing.
 pub fn last_lines(log: &Path) -> Vec<String> {
     let text = end(log).unwrap_or_default();
     let text = String::from_utf8_lossy(&text);
@@ -69,7 +69,7 @@ impl Follow {
     fn read(&mut self) {
         let Ok(mut file) = File::open(&self.log) else { return };
         if file.seek(SeekFrom::Start(self.position)).is_ok() {
-            // The next call retries.
+            // An error is ignored: the next call retries.
             let _ = file.take(LOOK_BYTES_MAX).read_to_end(&mut self.rest);
         }
     }

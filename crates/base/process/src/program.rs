@@ -32,8 +32,8 @@ pub enum Lifetime {
     Bound,
     /// The child ends gracefully when dropped, because its data stays; it is killed if the owner is killed.
     BoundWithData,
-    /// The child receives SIGINT, as from Ctrl-C, however the owner ends, so that it can finish its work. It is killed if it
-    /// ignores that when dropped.
+    /// The child receives SIGINT, as from Ctrl-C, however the owner ends, so that it can finish its work. A
+    /// dropped child that ignores the signal is killed.
     Interrupted,
     /// The child outlives its owner.
     Detached,

@@ -79,7 +79,7 @@ fn prepare(lock: Option<&File>, lifetime: Lifetime, owner: Pid) -> io::Result<()
 
 fn supervise(mut command: Command, started: &SyncSender<Started>, exit: &Exit) {
     let spawned = command.spawn().and_then(with_handle);
-    // The command holds a second handle of the lock.
+    // The command holds a second handle of the lock, which only the child may keep.
     drop(command);
     let (handle, mut child) = match spawned {
         Ok(spawned) => spawned,

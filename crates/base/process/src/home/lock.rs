@@ -26,13 +26,13 @@ pub(super) fn take(home: &Path) -> Result<File, Error> {
     }
 }
 
-/// Writes the start of this process into a lock, because process IDs are reused.
+/// Writes the start time of this process into a lock, because process IDs are reused.
 pub(super) fn record_owner(mut lock: &File) -> io::Result<()> {
     let started = procfs::started(std::process::id()).map(|ticks| ticks.to_string());
     lock.write_all(started.unwrap_or_default().as_bytes())
 }
 
-/// The start of a home's owner, in clock ticks since boot; `None` if the lock does not record it.
+/// The start time of a home's owner, in clock ticks since boot; `None` if the lock does not record it.
 pub(super) fn owner_started(home: &Path) -> Option<u64> {
     fs::read_to_string(home.join(LOCK)).ok()?.parse().ok()
 }
