@@ -25,7 +25,8 @@ pub(crate) enum Op {
     Bytes { salt: u64, lengths: Lengths },
     /// A numbered string whose number of digits varies.
     Family { salt: u64, family: Family },
-    /// A constant whose type or width varies; its type byte precedes the key.
+    /// One of several constants that differ in type or width. The step also sets the type byte before the
+    /// key.
     Pick { salt: u64, chooser: Chooser, choices: Vec<(u8, Vec<u8>)>, key: Key },
     /// A document or an array of variable length; the last step writes its final zero.
     Framed(Vec<Op>),
@@ -81,7 +82,7 @@ enum Scope {
     Loop,
 }
 
-/// The type byte and the bytes of a value that never varies.
+/// The type byte and the bytes of a value that never varies; `None` for any other value.
 pub(crate) fn constant(node: &Node) -> Option<(u8, Vec<u8>)> {
     let mut builder = Builder::default();
     builder.value(node, &[], Key::Field(0));
@@ -269,7 +270,7 @@ impl Builder {
     }
 }
 
-/// The offset between an array item's places and those outside the array.
+/// The offset that an item of a generated array adds to the places of its values.
 #[inline]
 pub(crate) fn item_place(stride: u64, index: usize) -> u64 {
     stride.wrapping_mul(index as u64 + 1)

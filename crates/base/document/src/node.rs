@@ -13,11 +13,11 @@ use crate::size::{Lengths, Size};
 #[derive(Debug)]
 pub(crate) struct Node {
     pub(crate) shape: Shape,
-    /// The start of the value's random words.
+    /// The place of the value, computed from its path. The value's random words begin there.
     pub(crate) salt: u64,
     /// The number of generated arrays around the value in the template.
     pub(crate) depth: usize,
-    /// The levels of documents and arrays inside the value.
+    /// The number of levels of documents and arrays inside the value.
     pub(crate) height: usize,
     /// The size of the value, in bytes.
     pub(crate) size: Size,
@@ -66,7 +66,7 @@ impl Hole {
     }
 }
 
-/// A string of a prefix and a number without leading zeros beyond `digits`.
+/// A string of a prefix and a number of at least `digits` digits, with leading zeros.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Family {
     pub(crate) prefix: String,

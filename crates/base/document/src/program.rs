@@ -46,9 +46,9 @@ impl Program {
         Self::of_fields(fields, settings)
     }
 
-    /// Compiles a filter or an update. Operators of MongoDB such as `$set` or `$gt` are allowed as well as generators, and
-    /// neither `_id` nor a stamp is added. Only seed and start of the settings matter. A name that is both (`$text`) is a
-    /// generator.
+    /// Compiles a filter or an update. Operators of MongoDB such as `$set` or `$gt` are allowed as well as
+    /// generators, and neither `_id` nor a stamp is added. Only the seed, the start and the size limit of the
+    /// settings matter. A name that is both (`$text`) is a generator.
     ///
     /// # Errors
     /// As [`Program::compile`].

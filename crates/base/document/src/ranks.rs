@@ -6,7 +6,7 @@ use crate::random::{Words, mix};
 /// The largest exponent of a Zipf distribution.
 pub const EXPONENT_MAX: f64 = crate::distribution::EXPONENT_MAX;
 
-/// Separates the random words of popular ranks from those of a document's own distributions.
+/// Combined with a rank (XOR) before the hash that scatters the ranks.
 const SALT: u64 = 0x5CA3_B1ED;
 
 /// Ranks with Zipf's distribution: rank k of 1..=n with a weight of k^−exponent. A draw costs the same for every n, and

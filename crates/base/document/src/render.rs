@@ -1,4 +1,4 @@
-//! Runs a program on the hot path.
+//! Encodes a document by the steps of a program.
 
 use crate::Identity;
 use crate::compile::{Key, Op, Patch, Repeat, Run, item_place};

@@ -22,7 +22,7 @@ impl Size {
         Self { min: self.min.saturating_add(other.min), max: self.max.saturating_add(other.max) }
     }
 
-    /// This size, `times` times.
+    /// The size of `times` values of this size.
     pub(crate) fn times(self, times: Lengths) -> Self {
         Self { min: self.min.saturating_mul(times.min), max: self.max.saturating_mul(times.max) }
     }

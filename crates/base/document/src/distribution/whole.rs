@@ -25,8 +25,8 @@ enum Skew {
 }
 
 impl Whole {
-    /// Reads `min`, `max` and `distribution`, within `bounds`, which are also the defaults. `wider` names the generator of larger
-    /// numbers.
+    /// Reads `min` (`least` if it is not given), `max` (the upper bound if it is not given) and
+    /// `distribution`. Both numbers lie within `bounds`. `wider` names the generator of larger numbers.
     pub(crate) fn parse(
         fields: &Fields<'_>,
         least: i64,

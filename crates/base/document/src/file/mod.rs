@@ -69,7 +69,7 @@ impl Default for Reading {
 pub struct FileSource {
     /// The elements of all documents, without lengths and final zeros.
     elements: Vec<u8>,
-    /// The end of each document's elements.
+    /// The index in `elements` at which each document's elements end.
     ends: Vec<usize>,
     hash: [u8; 32],
     past_end: PastEnd,

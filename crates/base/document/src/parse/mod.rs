@@ -42,9 +42,9 @@ pub(crate) struct Parser<'s> {
 /// The meaning of a name that begins with `$` and is neither a generator nor Extended JSON.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Dollars {
-    /// A typo.
+    /// The name is a typo, and an error.
     Refused,
-    /// An operator of MongoDB.
+    /// The name is an operator of MongoDB.
     Operators,
 }
 
@@ -121,7 +121,7 @@ impl Parser<'_> {
         self.levels.iter().rev().flatten()
     }
 
-    /// Whether a `$pad` is allowed here; a template has at most one.
+    /// Notes a `$pad`. Returns whether it is allowed here: at the top level, and once per template.
     pub(crate) fn claim_pad(&mut self, path: &str) -> bool {
         self.nesting == 1 && self.pad.replace(path.to_owned()).is_none()
     }

@@ -143,7 +143,7 @@ fn open(out: &mut Vec<u8>) -> usize {
 /// Appends the final zero, and sets the length at `at`.
 fn close(out: &mut Vec<u8>, at: usize) {
     out.push(0);
-    // Names and values are bounded to some 16 MB each.
+    // Names and values have at most some 16 MB each, so the length fits 32 bits.
     let bytes = (out.len() - at) as u32;
     out[at..at + 4].copy_from_slice(&bytes.to_le_bytes());
 }

@@ -124,7 +124,7 @@ impl Value<'_> {
         match self {
             Self::Double(value) => element(kind::DOUBLE, &value.to_le_bytes()),
             Self::String(text) => {
-                // No row is longer than a document may be.
+                // No row is longer than a document may be, so the length fits 32 bits.
                 element(kind::STRING, &(text.len() as u32 + 1).to_le_bytes());
                 out.extend_from_slice(text.as_bytes());
                 out.push(0);

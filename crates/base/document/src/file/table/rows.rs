@@ -16,7 +16,8 @@ pub(super) struct Rows<R> {
     parser: Reader,
     /// The values of a row, one after another, without quotes.
     text: Vec<u8>,
-    /// The end of each value. Has space for one more than allowed, so that too many values are detected.
+    /// The end of each value in `text`. Has space for one more than allowed, so that too many values are
+    /// detected.
     ends: Vec<usize>,
     /// The number of line ends read.
     lines: u64,
