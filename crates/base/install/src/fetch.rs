@@ -150,7 +150,7 @@ fn split(mut stream: impl BufRead, lines: &SyncSender<Ended>) -> io::Result<()> 
     Ok(())
 }
 
-/// The lines in a file, and the last of them in memory.
+/// Writes the lines to a file, if there is one, and keeps the last of them in memory.
 struct Log {
     file: Option<(File, PathBuf)>,
     bytes: u64,
@@ -197,7 +197,7 @@ mod tests {
         command
     }
 
-    /// The output of a script, each piece in a word: `line …`, `status …`.
+    /// The output of a script, each piece after its kind: `line …`, `status …`.
     fn output(script: &str) -> Vec<String> {
         let mut pieces = Vec::new();
         let mut observe = |output: Output<'_>| match output {

@@ -28,7 +28,7 @@ pub enum Form {
 pub struct Project<'a> {
     /// The form of its files.
     pub form: Form,
-    /// The Maven project that depends on its files.
+    /// The text of a `pom.xml` that depends on the files.
     pub pom: &'a str,
     /// The expected files: SHA-256 and name, one a line.
     pub list: &'a str,
