@@ -17,7 +17,7 @@ pub struct Ledger {
     workers: Vec<Pairs>,
     /// The workers in this ledger: all workers, or those of a shard.
     kept: Range<u64>,
-    /// `None` if unknown: an older directory does not record changes.
+    /// The changes after insertion; `None` if unknown: an older directory does not record changes.
     changes: Option<Changes>,
     unseen: Intents,
 }

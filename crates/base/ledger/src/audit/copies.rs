@@ -61,9 +61,9 @@ impl Audit<'_> {
         self.ledger.slots().filter(|slot| self.seen_at(*slot) != 0).count() as u64
     }
 
-    /// The differences between the documents of this scan of a primary and those of a member, which was scanned later and has every
-    /// write that the primary had after its scan. Documents with a change in doubt are not compared, because it may happen between
-    /// the scans.
+    /// The differences between the documents of this scan of a primary and those of a member, which was
+    /// scanned later and has every write that the primary had after its scan. Documents with a change in
+    /// doubt are not compared, because the server may apply the change between the scans.
     pub fn differences(&self, member: &Self) -> Differences {
         let mut noted: [Noted; 4] = Default::default();
         for (number, kind) in self.kinds(member) {

@@ -24,7 +24,7 @@ struct FindingBits {
     read_then_gone: u64,
 }
 
-/// The promises, their outcomes and the findings.
+/// The promises of the ledger, and the sightings of the scan.
 #[derive(Clone, Copy)]
 pub(super) struct Known<'a> {
     pub ledger: &'a Ledger,
@@ -70,7 +70,7 @@ fn absent(state: u64, seen: u64, aside: u64) -> u64 {
     lanes(state, State::Acknowledged as u64) & !occupied(seen) & !bits(aside, UNDONE)
 }
 
-/// The low bit of each pair that has a bit set.
+/// The low bit of each pair that contains `bit`: the pair is `bit` itself, or both bits.
 #[inline]
 fn bits(word: u64, bit: u64) -> u64 {
     lanes(word, bit) | lanes(word, EXPLAINED | UNDONE)

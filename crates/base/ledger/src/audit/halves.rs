@@ -48,7 +48,7 @@ impl<'a> Audit<'a> {
         Some(Half { spans, missing })
     }
 
-    /// Whether the sightings show the write of a document in doubt; `None` if they do not show it.
+    /// Whether the sightings show the write of a document in doubt; `None` if they leave that open.
     fn is_written(&self, slot: Slot) -> Option<bool> {
         if self.touched.contains(slot) {
             return None;

@@ -77,7 +77,7 @@ mod tests {
         reserved: u64,
         sent: u64,
         flushed: u64,
-        /// The announced and the completed changes.
+        /// The kinds of change that were announced, and those that were made.
         intents: Intents,
         done: Intents,
         listed: Changes,
