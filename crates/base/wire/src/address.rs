@@ -29,7 +29,7 @@ impl Address {
         Self { host: path.to_string_lossy().into_owned(), port: 0 }
     }
 
-    /// The path, if it is a Unix socket: a host name has no slash.
+    /// The path, if the address is a Unix socket: a host name has no slash.
     pub fn unix_path(&self) -> Option<&Path> {
         self.host.contains('/').then(|| Path::new(&self.host))
     }

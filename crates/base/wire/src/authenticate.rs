@@ -11,7 +11,7 @@ use crate::scram;
 
 /// MongoDB's error code AuthenticationFailed.
 const AUTHENTICATION_FAILED: i32 = 18;
-/// The steps of a conversation: two, and a third for some servers.
+/// The most steps of a conversation after its first two: some servers need a third step.
 const STEPS_MAX: usize = 3;
 
 /// Authenticates a connection after `hello`; `mechanisms` are the user's, as the server reported them.

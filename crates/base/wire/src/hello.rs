@@ -35,7 +35,7 @@ impl Default for Limits {
 
 const MESSAGE_MAX: u32 = 48_000_000;
 const _: () = assert!(MESSAGE_MAX as usize == frame::LEN_MAX);
-/// The lowest plausible limit. A claim outside the bounds is replaced by the nearest bound.
+/// The lowest plausible limit in bytes. A claim outside the bounds is replaced by the nearest bound.
 const BYTES_MIN: u32 = 1024;
 
 /// A server's description of itself.
@@ -82,7 +82,8 @@ impl Hello {
         self.set_name.is_some() || self.is_mongos
     }
 
-    /// Whether it executes a write with a transaction number once, however often it is sent.
+    /// Whether the server executes a write with a transaction number only once, however often the write is
+    /// sent.
     pub fn numbers_writes(&self) -> bool {
         self.has_sessions && self.is_replicated()
     }

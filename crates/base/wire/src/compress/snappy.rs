@@ -15,7 +15,7 @@ impl Deflater {
         max_compress_len(len)
     }
 
-    /// The number of bytes written to `into`; `None` if it is too small for any content of that size.
+    /// The number of bytes written to `into`; `None` if `into` is too small for any content of that size.
     pub(super) fn pack(&mut self, from: &[u8], into: &mut [u8]) -> Option<usize> {
         self.0.compress(from, into).ok()
     }

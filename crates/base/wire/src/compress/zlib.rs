@@ -18,7 +18,7 @@ impl Deflater {
         len + len / 8 + 128
     }
 
-    /// The number of bytes written to `into`; `None` if it is too small.
+    /// The number of bytes written to `into`; `None` if `into` is too small.
     pub(super) fn pack(&mut self, from: &[u8], into: &mut [u8]) -> Option<usize> {
         self.0.reset();
         let done = self.0.compress(from, into, FlushCompress::Finish).ok()?;

@@ -20,7 +20,7 @@ impl Deflater {
         zstd_safe::compress_bound(len)
     }
 
-    /// The number of bytes written to `into`; `None` if it is too small.
+    /// The number of bytes written to `into`; `None` if `into` is too small.
     pub(super) fn pack(&mut self, from: &[u8], into: &mut [u8]) -> Option<usize> {
         self.0.compress2(into, from).ok()
     }
