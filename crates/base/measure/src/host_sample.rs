@@ -9,13 +9,13 @@ pub struct HostSample {
     pub to_ns: u64,
     /// Cores that all threads of the server used.
     pub cores_used: Option<f64>,
-    /// The share of a core that its busiest thread used.
+    /// The share of a core that the server's busiest thread used.
     pub busiest_thread: Option<f64>,
-    /// Mean number of its threads that were ready to run and had no CPU.
+    /// Mean number of the server's threads that were ready to run and had no CPU.
     pub threads_waiting: Option<f64>,
     /// Cores that the server may use by its affinity and by the CPU quotas of its cgroups.
     pub cores_allowed: Option<f64>,
-    /// Idle cores among the CPUs of its affinity.
+    /// Idle cores among the CPUs of the server's affinity.
     pub cores_idle: Option<f64>,
     /// The share of the CPUs' time that the hypervisor gave to other machines.
     pub stolen: Option<f64>,

@@ -298,7 +298,7 @@ fn both(mine: Option<String>, theirs: Option<&String>) -> Option<String> {
     }
 }
 
-/// Whether a count is left out of a file.
+/// Whether a count is zero, so that the file leaves it out.
 const fn is_zero(count: &u64) -> bool {
     *count == 0
 }

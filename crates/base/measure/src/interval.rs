@@ -57,7 +57,7 @@ pub struct Reply {
     pub bytes_sent: u64,
     /// Bytes read from it.
     pub bytes_received: u64,
-    /// Whether its load ended before the answer, which was given up.
+    /// Whether the operation was given up because its load ended before the answer.
     pub given_up: bool,
 }
 

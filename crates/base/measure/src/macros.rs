@@ -37,7 +37,7 @@ macro_rules! named {
         }
 
         impl $Name {
-            /// Every variant, in the order of the numbers.
+            /// Every variant, in the order of declaration.
             pub const ALL: [Self; [$($name),+].len()] = [$(Self::$Variant),+];
 
             /// The name in files and reports.

@@ -124,7 +124,7 @@ pub struct Checkpoint {
 pub fn checkpoints(samples: &[ServerSample]) -> Vec<Checkpoint> {
     let mut found = Vec::new();
     let mut running_since = None;
-    // A sample with a counted checkpoint that was not over.
+    // The sample before the first one that counts a checkpoint which still runs.
     let mut counted_early: Option<&ServerSample> = None;
     for (before, sample) in samples.iter().zip(samples.iter().skip(1)) {
         if before.checkpoint_running == Some(true) {

@@ -71,7 +71,7 @@ pub struct ParseError {
     problem: &'static str,
 }
 
-/// The order is k6's, because the first match decides.
+/// The order is k6's: the first of these signs that occurs in a text decides.
 const COMPARISONS: [(&str, Comparison); 7] = [
     ("<=", Comparison::LessOrEqual),
     ("<", Comparison::Less),

@@ -98,7 +98,8 @@ fn must_show(it: &Evidence, pairs: usize, settings: &Settings, noise: &Noise) ->
     settings.min_effect.ln_1p() + noise.error(pairs).min(own)
 }
 
-/// Why a nearly significant difference is not shown.
+/// The reason why a metric shows no difference, if the pairs are too few to show one or if its own p is small
+/// enough; `None` for any other metric.
 fn reason(tested: &Tested, must_show: f64, metric: &Metric, settings: &Settings) -> Option<String> {
     let (it, pairs) = (&tested.evidence, metric.pairs.len());
     if smallest_p(pairs) * tested.family as f64 > settings.alpha {

@@ -21,7 +21,7 @@ const CLAIMS: [&str; 11] = [
     "unplaced",
 ];
 
-/// A count of the audit.
+/// A count of the audit, or the reason why it is unknown.
 pub(super) fn integrity_value(name: &str, integrity: Option<&Integrity>) -> Result<f64, String> {
     let found = integrity.ok_or_else(|| "no audit was made".to_owned())?;
     if !found.is_known() && !["acknowledged", "rejected"].contains(&name) {
@@ -32,7 +32,7 @@ pub(super) fn integrity_value(name: &str, integrity: Option<&Integrity>) -> Resu
     }
     let count = find(&INTEGRITY, name).map(|count| count(found) as f64)?;
     match unmeasured(name, found) {
-        // A violation was measured in any case.
+        // A violation that was found counts, also if the audit could not find all.
         Some(reason) if count == 0.0 => Err(reason),
         _ => Ok(count),
     }
@@ -57,13 +57,13 @@ fn unmeasured(name: &str, found: &Integrity) -> Option<String> {
     (!is_measured).then(|| left_out.first().map_or_else(|| otherwise.to_owned(), Clone::clone))
 }
 
-/// The entry of `name`.
+/// The entry of a table with this name.
 fn find<T: Copy>(table: &[(&str, T)], name: &str) -> Result<T, String> {
     let found = table.iter().find(|(known, _)| *known == name);
     found.map(|(_, pick)| *pick).ok_or_else(|| "no such metric".to_owned())
 }
 
-/// A measured value.
+/// The measured value of a metric, or the reason why it is unknown.
 pub(super) fn operation_value(
     operation: &Operation<'_>,
     metric: &Metric,

@@ -44,7 +44,7 @@ pub(super) fn build(tests: &mut [Test]) {
     mark(tests);
 }
 
-/// Nothing if the two count different units, or one of them did nothing.
+/// The change from the test above; `None` if the two count different units, or one of them did nothing.
 fn delta(name: &str, above: &Figures, own: &Figures) -> Option<Delta> {
     let (before, rate) = (above.rate_per_s.median, own.rate_per_s.median);
     let comparable = above.unit == own.unit && before > 0.0 && rate > 0.0;
