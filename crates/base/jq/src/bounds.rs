@@ -28,7 +28,7 @@ const DEPTH_MAX: usize = 512;
 
 /// The name of our product function. No program can contain it.
 pub(crate) const PRODUCT: &str = "*";
-/// The name of the library's `range`, which takes no steps.
+/// The name by which our `range` calls the library's, which counts no steps.
 pub(crate) const RANGE: &str = "_range";
 
 /// The bounds of one run.
@@ -55,7 +55,7 @@ impl DataT for Bounded {
     type Data<'a> = &'a Run<'a>;
 }
 
-/// A run of a program.
+/// The state of one run of a program.
 pub(crate) struct Run<'a> {
     lut: &'a Lut<Bounded>,
     bounds: Bounds,
@@ -102,7 +102,7 @@ pub(crate) fn within<T>(
     let run = Run { lut, bounds, steps: Cell::new(0), stack: stack() };
     catch_unwind(AssertUnwindSafe(|| work(&run))).map_err(|why| match why.downcast::<Beyond>() {
         Ok(beyond) => *beyond,
-        // A defect, which ends the pipeline with its message.
+        // Another panic is a defect: it goes on and ends the pipeline with its message.
         Err(other) => resume_unwind(other),
     })
 }
@@ -131,7 +131,7 @@ fn product(mut cv: Cv<'_, Bounded>) -> ValXs<'_, Val> {
     bome(left * right)
 }
 
-/// The bytes of a repeated text.
+/// The length of a repeated text in bytes. `None` unless the values are a text and a whole number.
 fn repeated(text: &Val, times: &Val) -> Option<usize> {
     let (Val::TStr(text) | Val::BStr(text), Val::Num(times)) = (text, times) else { return None };
     let times = match times {
@@ -164,7 +164,8 @@ impl fmt::Write for Page {
     }
 }
 
-/// Whether a value certainly takes more bytes. Its parts may be shared, so its text can exceed its memory.
+/// Whether the text of a value certainly has more than `bytes_max` bytes. Parts of a value may be shared, so
+/// its text can exceed its memory.
 pub fn is_larger(value: &Val, bytes_max: usize) -> bool {
     let mut room = bytes_max;
     !fits(value, &mut room, 0)
