@@ -69,7 +69,7 @@ fn shapes_beside(shapes: &[Shape], skewed: bool) -> &[Shape] {
     }
 }
 
-/// A form of cycles: an edge that each contains, and the edges of the way back.
+/// A form of cycles: the kind of the first edge, and the kinds of the edges that lead back to its start.
 struct Shape {
     kind: fn(Order) -> Kind,
     first: Kinds,

@@ -30,7 +30,7 @@ pub(crate) struct List<'a> {
     pub id: ListId,
     /// The longest state that was read: the order of the elements.
     pub order: &'a [Element],
-    /// The writers of `order`. Empty if the list is not sound.
+    /// The transaction that appended each element of `order`. Empty if the list is not sound.
     pub writers: Vec<u32>,
     pub reads: Vec<Read<'a>>,
     /// Transactions that append to it, in the order of the history, with each element.

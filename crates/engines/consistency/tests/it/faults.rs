@@ -8,7 +8,7 @@ use plimsoll_consistency::{Claim, Kind, Order, Outcome, Step, check};
 use crate::store::{SERIALIZABLE, Settings, Simulation};
 
 const SEEDS: u64 = 100;
-/// The processes of faulty transactions. The simulation has fewer.
+/// The processes of faulty transactions. The simulation's own processes have lower numbers.
 const ONE: u32 = 11;
 const TWO: u32 = 12;
 const THREE: u32 = 13;
