@@ -167,7 +167,7 @@ fn address(host: &ServerAddress) -> Result<Address, Error> {
     }
 }
 
-/// Refuses options that change the data or the server of an operation, because no client applies them to every operation.
+/// Refuses options that no client supports.
 fn check_supported(options: &ClientOptions) -> Result<(), Error> {
     if options.load_balanced == Some(true) {
         return Err(Error::Refused("loadBalanced=true is unsupported: name the servers themselves".into()));

@@ -53,7 +53,7 @@ impl fmt::Display for Pattern {
 }
 
 impl Pattern {
-    /// Whether the path is compared without `[]`.
+    /// Whether the pattern matches a path, which is given without `[]`.
     fn matches(&self, path: &str) -> bool {
         let mut parts = self.0.split('*');
         let (first, rest) = (parts.next().unwrap_or_default(), parts.collect::<Vec<_>>());
@@ -168,7 +168,7 @@ fn request(namespace: &Namespace, path: &str) -> Document {
     doc! {"aggregate": namespace.collection.as_str(), "pipeline": [{"$match": there}, count], "cursor": {}}
 }
 
-/// The `_id`s of a few documents outside the sample.
+/// The `_id`s of a few documents with the field, from the whole collection.
 async fn examples(
     asker: &mut Inspector<'_>,
     namespace: &Namespace,

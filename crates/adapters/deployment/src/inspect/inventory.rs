@@ -26,7 +26,7 @@ pub(super) struct Fields {
 #[derive(Debug)]
 struct Seen {
     path: String,
-    /// The enclosing field.
+    /// The index of the enclosing field in the list; `None` for a field of the document itself.
     parent: Option<usize>,
     /// The last document with this field, counted from 1.
     last_document: u64,

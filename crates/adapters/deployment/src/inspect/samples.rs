@@ -168,7 +168,7 @@ impl Reading<'_> {
     }
 }
 
-/// Asks for one document above the limit, which shows whether more exist.
+/// Asks for the first documents, and for one above the limit, which shows whether more exist.
 pub(super) fn first_documents(namespace: &Namespace, most: usize) -> Document {
     doc! {"find": namespace.collection.as_str(), "limit": most as i64 + 1, "batchSize": BATCH}
 }

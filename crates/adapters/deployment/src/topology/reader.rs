@@ -16,7 +16,7 @@ use tokio::task::JoinSet;
 use super::{Deployment, takes_writes};
 use crate::error::Error;
 
-/// The time for a member's description: a frozen member must not delay the others for long.
+/// The time limit for a member's description: a frozen member must not delay the others for long.
 const ASK_MAX: Duration = Duration::from_secs(1);
 use crate::uri::CONNECT_TIMEOUT;
 
