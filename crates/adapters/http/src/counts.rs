@@ -56,7 +56,7 @@ pub(crate) struct Counts {
 
 #[derive(Debug)]
 struct Operation {
-    /// Passed and failed checks.
+    /// For each check, the number of answers that passed and of answers that failed.
     checks: Vec<[AtomicU64; 2]>,
     statuses: Vec<AtomicU64>,
 }

@@ -81,7 +81,7 @@ impl DocumentNumbers {
 pub(crate) struct Layout {
     share: Share,
     block: u64,
-    /// Numbers that were taken, from the first one.
+    /// The number of local indexes that were taken, from 0 on.
     pub(crate) taken: u64,
 }
 

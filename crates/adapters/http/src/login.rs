@@ -24,7 +24,7 @@ pub(crate) struct Tokens {
     login: Mutex<()>,
 }
 
-/// A token and its generation; empty before the first login.
+/// A token and its generation. Before the first login, the text is empty and the generation is 0.
 #[derive(Debug, Default)]
 pub(crate) struct Token {
     pub text: Vec<u8>,

@@ -49,7 +49,7 @@ pub struct Lane {
     /// The prepared documents, if they are numbered.
     block: Option<Block>,
     documents: u64,
-    /// The engine no longer waits for its answer.
+    /// Whether the engine gave up the request in flight.
     given_up: bool,
 }
 

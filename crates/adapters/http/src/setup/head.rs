@@ -225,7 +225,7 @@ impl<'a> Parts<'a> {
     }
 }
 
-/// A token of RFC 9110, section 5.6.2.
+/// Whether a header's name is a token of RFC 9110, section 5.6.2.
 fn is_name(name: &str) -> bool {
     !name.is_empty()
         && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte))
