@@ -32,7 +32,7 @@ enum Width {
     Bits32,
 }
 
-/// Inputs besides the tokens, kept from batch to batch.
+/// The numbers of the inputs other than the tokens. Their memory is reused from batch to batch.
 #[derive(Debug, Default)]
 pub(crate) struct Numbers {
     ones: Vec<i64>,

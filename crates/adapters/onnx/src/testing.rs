@@ -21,7 +21,7 @@ pub(crate) fn installed() -> Files {
     Model::Installed { cache, precision: Precision::Int8 }.files().unwrap()
 }
 
-/// The vector of the word zero is zero; there are no special tokens.
+/// A tokenizer without special tokens. The model's vector of the word `zero` is zero.
 const TOKENIZER: &str = r#"{
     "version": "1.0", "truncation": null, "padding": null, "added_tokens": [], "normalizer": null,
     "pre_tokenizer": {"type": "Whitespace"}, "post_processor": null, "decoder": null,

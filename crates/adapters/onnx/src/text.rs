@@ -87,7 +87,7 @@ impl Texts {
     }
 }
 
-/// The position of the first token above the limit, if any.
+/// The position of the one token above the limit, the last that is not special; `None` if the text fits.
 fn first_excess(encoding: &Encoding, tokens_max: usize) -> Option<usize> {
     let special = encoding.get_special_tokens_mask();
     let last = special.iter().rposition(|&special| special == 0);

@@ -31,7 +31,7 @@ pub(crate) fn print(table: &Table) {
     held.iter().for_each(|line| println!("  {line}"));
 }
 
-/// The goal applies to batches as a pipeline makes them.
+/// Whether a row has a goal: Plimsoll with an int8 file, in batches as a pipeline makes them.
 fn has_goal(label: Label) -> bool {
     label.embedding == Embedding::Plimsoll && label.file.is_int8()
 }

@@ -144,7 +144,7 @@ impl Bert<'_> {
         Ok(normal)
     }
 
-    /// The two vectors of a normalisation.
+    /// Adds the two vectors of a normalisation to the graph. Returns their names.
     fn normalisation(&mut self, name: &str) -> Result<(String, String), ConvertError> {
         let (gain, shift) = (format!("{name}.weight"), format!("{name}.bias"));
         for name in [&gain, &shift] {

@@ -115,7 +115,7 @@ pub enum InstallError {
     Unpack {
         /// The package's name and version.
         package: &'static str,
-        /// The missing member.
+        /// The member that cannot be unpacked.
         member: &'static str,
         /// The cause.
         source: io::Error,

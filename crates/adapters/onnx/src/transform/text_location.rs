@@ -18,6 +18,8 @@ pub(crate) enum TextLocation {
 }
 
 impl TextLocation {
+    /// Returns the text in a payload.
+    ///
     /// # Errors
     /// The payload has another format, or lacks the text.
     pub(crate) fn text<'p>(&self, payload: &'p [u8]) -> Result<Cow<'p, str>, String> {
