@@ -24,7 +24,7 @@ pub struct Count {
     pub records: u64,
     /// Bytes of their payloads.
     pub bytes: u64,
-    /// From the first record to the last, in nanoseconds.
+    /// The time from the first record to the last, in nanoseconds.
     pub elapsed_ns: u64,
     /// CPU time of this process meanwhile, in nanoseconds.
     pub cpu_ns: u64,

@@ -4,7 +4,7 @@ use plimsoll_pipeline::{Batch, Cause, Event};
 
 use crate::sink::record::Parts;
 
-/// The values of a dead letter's further headers; they live as long as the record that borrows them.
+/// The names and values of the headers that a dead letter adds. The record borrows them.
 pub(crate) struct Reasons([(&'static str, String); 7]);
 
 impl Reasons {

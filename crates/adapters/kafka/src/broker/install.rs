@@ -32,7 +32,7 @@ pub struct Jars<'a> {
     pub what: &'a str,
     /// Their directory in the cache; the version is part of its name.
     pub directory: &'a str,
-    /// The Maven project that depends on them.
+    /// The text of a `pom.xml` that depends on the files.
     pub project: &'a str,
     /// The expected files: SHA-256 and name, one a line.
     pub list: &'a str,

@@ -8,7 +8,7 @@ use super::home::Storage;
 
 /// The smallest heap that a broker starts with.
 pub const HEAP_BYTES_MIN: u64 = 128 << 20;
-/// The log settings of both commands: warnings, and no stack trace per request.
+/// The log level of both commands, the formatting of the storage and the broker: warnings only.
 const LOGGING: &str = "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn";
 
 /// Settings of a broker.

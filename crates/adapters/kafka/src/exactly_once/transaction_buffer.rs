@@ -27,7 +27,7 @@ pub(super) struct Outlets {
 #[derive(Default)]
 pub(super) struct TransactionBuffer {
     members: Vec<Member>,
-    /// The first batch that is not fully queued.
+    /// The index of the first batch that is not fully queued.
     first: usize,
     records: u64,
 }
@@ -35,7 +35,7 @@ pub(super) struct TransactionBuffer {
 /// A batch, and its queued part.
 struct Member {
     batch: Batch,
-    /// The next event; the dead letters follow the events.
+    /// The index of the next record to queue: first the events, then the dead letters.
     next: usize,
     /// Events that the topic refuses: they become dead letters.
     refused: Vec<Refused>,

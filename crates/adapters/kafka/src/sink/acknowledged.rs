@@ -13,7 +13,7 @@ pub struct Acknowledged(Mutex<Partitions>);
 #[derive(Debug, Default)]
 struct Partitions {
     ranges: BTreeMap<u32, Vec<Produced>>,
-    /// The next offset of the last batch without a valid base, of each partition.
+    /// For each partition, the offset after the last record of a batch without a valid base.
     invalid: BTreeMap<u32, i64>,
     without_offset: u64,
 }

@@ -30,7 +30,7 @@ pub(crate) mod reports;
 
 /// The largest record if the broker does not report a limit: Kafka's default.
 const RECORD_BYTES_MAX: usize = 1_048_588;
-/// Batches in flight per worker.
+/// The largest number of batches in flight per worker.
 const BATCHES_MAX: u16 = 512;
 
 /// Defaults, which the user's properties override: keys select the same partitions as Java's clients, and

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 use plimsoll_measure::clock::{self, Instant};
 
-/// Records of one request: the library's own `batch.num.messages`.
+/// The largest number of records of one request: the library's own `batch.num.messages`.
 const RECORDS_MAX: u32 = 10_000;
 /// The longest time in which a round is queued, in nanoseconds: half of `linger.ms`. A later record would
 /// miss the request.

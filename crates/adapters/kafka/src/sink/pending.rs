@@ -16,7 +16,8 @@ pub(super) struct Pending {
     pub(super) batch: Batch,
     pub(super) slot: u32,
     pub(super) order_key: u32,
-    /// The events to queue: a range at first, then suspects one by one.
+    /// The index of the next event to queue, until all were queued once. Then the suspects in `alone` follow,
+    /// one by one.
     next: u32,
     pub(super) alone: VecDeque<u32>,
     pub(super) is_alone: bool,

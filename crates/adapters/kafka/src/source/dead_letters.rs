@@ -35,7 +35,7 @@ pub struct Letters {
     cluster: Cluster,
     group: String,
     connect_limit: Duration,
-    /// The letters that may still be read.
+    /// The number of letters that may still be read.
     left: u64,
     membership: Option<Arc<Membership>>,
     reading: Option<Reading>,

@@ -106,7 +106,7 @@ fn retention_that_overtakes_a_paused_pipeline_is_reported() {
     let parts = parts(Box::new(Source::build(&typed).unwrap()), Box::new(sink));
     let running = start(parts, settings(plimsoll_pipeline::guarantee::Guarantee::AtLeastOnce));
     until("the full budget", || submitted.load(Ordering::Relaxed) == SMALL.events_max as u64);
-    // After one second without free space, the sink pauses the partition.
+    // After one second without free space, the source pauses the partition.
     std::thread::sleep(Duration::from_secs(5));
     remove_before(&brokers, &source, 0, 9000);
     down.store(false, Ordering::Relaxed);
