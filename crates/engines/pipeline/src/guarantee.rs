@@ -33,7 +33,8 @@ impl fmt::Display for Guarantee {
 pub struct Capabilities {
     /// The way in which the source resumes. A pipeline of several sources is checked for each.
     pub replay: Replay,
-    /// Whether a store of positions exists that no other source needs.
+    /// Whether a store of positions exists. For a source that keeps its positions itself, a store that
+    /// another source needs does not count.
     pub positions: bool,
     /// Whether an event has the same offset whenever it is read, in every source.
     pub stable: bool,

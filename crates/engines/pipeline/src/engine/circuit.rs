@@ -15,8 +15,8 @@ pub enum Permit {
 
 /// The consecutive failures of a pipeline, shared by its workers.
 ///
-/// After each failure all workers pause, longer with each consecutive failure. Once the circuit is open, one batch is tried
-/// after each pause while the others wait for its result.
+/// After each failure all workers pause, longer with each consecutive failure. Once the circuit is open, one
+/// batch, the probe, is tried after each pause while the others wait for its result.
 #[derive(Clone, Copy, Debug)]
 pub struct Circuit {
     retry: Retry,
@@ -26,7 +26,8 @@ pub struct Circuit {
     probe_until: Option<Instant>,
 }
 
-/// The time after which a probe without result is forgotten, in nanoseconds. Every sink bounds its waiting by less.
+/// The time after which a probe without result is forgotten, in nanoseconds. Every sink waits for less time
+/// than this.
 const PROBE_NS_MAX: u64 = 60_000_000_000;
 
 impl Circuit {

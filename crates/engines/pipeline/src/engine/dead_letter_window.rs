@@ -11,7 +11,7 @@ pub struct DeadLetterLimit {
     pub of: u64,
 }
 
-/// The rejections among the latest events, batch by batch.
+/// The numbers of events and of rejected events in the latest batches.
 #[derive(Debug)]
 pub(super) struct DeadLetterWindow {
     limit: Option<DeadLetterLimit>,

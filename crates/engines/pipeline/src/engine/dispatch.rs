@@ -21,14 +21,14 @@ use crate::position::Partition;
 const QUEUE_MAX: usize = 16_384;
 /// The wait for a full queue between checks for an abort.
 const LOOK: Duration = Duration::from_millis(50);
-/// The time limit for a worker to end before the next worker of its partition starts, in nanoseconds. The sink waits a bounded
-/// time, and the source must not lose its group membership.
+/// The time limit for a worker to end before the next worker of its partition starts, in nanoseconds. The
+/// source is not read meanwhile, so a longer wait could end its group membership.
 const ENDING_NS_MAX: u64 = 30 * SECOND_NS;
 /// The interval of checks for the worker's end.
 const ENDING_LOOK: Duration = Duration::from_millis(5);
 
-/// The longest allowed outage of a new partition's sink in a running pipeline, in nanoseconds: the source must keep its
-/// membership in its group.
+/// The time limit for reaching the sink of a new partition's worker once the pipeline has written events, in
+/// nanoseconds. The source is not read meanwhile and must keep its membership in its group.
 const AWAY_NS_MAX: u64 = 120 * SECOND_NS;
 /// The pause between two attempts to reach the sink.
 const AWAY_PAUSE: Duration = Duration::from_millis(100);
@@ -61,7 +61,7 @@ pub(super) struct Dispatch<'scope, 'env> {
     route: Route,
     /// The workers by the number of their assignment.
     own: BTreeMap<usize, Own<'scope>>,
-    /// Workers whose assignments have ended, by number. They finish their batches.
+    /// Workers whose assignments have ended, with their worker numbers. They finish their batches.
     ending: Vec<(usize, ScopedJoinHandle<'scope, ()>)>,
     scope: &'scope Scope<'scope, 'env>,
     shared: &'env Shared,
@@ -122,7 +122,8 @@ impl<'scope, 'env> Dispatch<'scope, 'env> {
         Ok(())
     }
 
-    /// Builds a worker. Once the pipeline has written events, it waits for an unavailable sink.
+    /// Builds a worker. If the sink is unavailable and the pipeline has already written events, it tries
+    /// again until the time limit.
     fn build_own(&self, number: usize, queue: &Receiver<Box<Batch>>) -> Result<Worker<'env>, Error> {
         let began = clock::now();
         loop {

@@ -61,7 +61,7 @@ impl Cause {
 pub mod header {
     /// The class of the cause ([`super::CauseClass::word`]).
     pub const CAUSE: &str = "plimsoll-cause";
-    /// The stage that rejected it.
+    /// The stage that rejected the event.
     pub const STAGE: &str = "plimsoll-stage";
     /// The details.
     pub const MESSAGE: &str = "plimsoll-message";

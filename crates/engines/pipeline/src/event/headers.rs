@@ -26,7 +26,8 @@ impl<'a> Headers<'a> {
         left.0.is_empty()
     }
 
-    /// The value of the last header of this name. `Some(None)` if that header has no value.
+    /// The value of the last header of this name: `None` without such a header, `Some(None)` if the header
+    /// has no value.
     pub fn get(self, name: &str) -> Option<Option<&'a [u8]>> {
         self.filter(|(known, _)| *known == name).last().map(|(_, value)| value)
     }

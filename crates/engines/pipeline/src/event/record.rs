@@ -35,7 +35,8 @@ pub struct Event {
     pub headers: Span,
     /// Its vector in the batch's vectors, if a transform made one.
     pub vector: Span,
-    /// The number of the batch's saved original of this event, once a transform replaced key, headers or time.
+    /// The number of this event's saved original in the batch, from one; `None` until a transform replaces
+    /// key, headers or time.
     pub(crate) read: Option<NonZeroU32>,
 }
 

@@ -22,16 +22,16 @@ pub struct Assignment {
 
 #[derive(Debug, Default)]
 struct Ring {
-    /// The number of the front batch.
+    /// The number of the first batch in `waiting`.
     first: u64,
     waiting: VecDeque<Waiting>,
-    /// Threads waiting until every batch is settled.
+    /// The number of threads that wait until every batch is settled.
     watched: usize,
-    /// The position after the settled front, until it is taken.
+    /// The position after the last batch that left `waiting`; `None` once it was taken.
     reached: Option<Position>,
-    /// Accepts no more batches.
+    /// Whether the assignment accepts no more batches.
     closed: bool,
-    /// Another process, or another assignment, owns the partition.
+    /// Whether another process, or another assignment, owns the partition.
     lost: bool,
 }
 
@@ -42,7 +42,8 @@ struct Waiting {
 }
 
 impl Assignment {
-    /// An assignment without batches, the `number`-th of its pipeline, assigned in an epoch (zero without a fence).
+    /// An assignment without batches, the `number`-th of its pipeline, assigned in an epoch (zero if the
+    /// position store has no epochs).
     pub(super) fn new(partition: Partition, number: usize, epoch: u64) -> Self {
         Self { partition, number, epoch, ring: Mutex::default(), moved: Condvar::new() }
     }
@@ -57,7 +58,7 @@ impl Assignment {
         self.number
     }
 
-    /// The epoch of the partition's ownership; zero without a fence.
+    /// The epoch of the partition's ownership; zero if the position store has no epochs.
     pub const fn epoch(&self) -> u64 {
         self.epoch
     }
@@ -121,7 +122,7 @@ impl Assignment {
         ring.waiting.is_empty()
     }
 
-    /// Accepts no more batches.
+    /// Makes the assignment accept no more batches.
     pub(super) fn stop(&self) {
         self.lock().closed = true;
     }

@@ -43,7 +43,7 @@ impl Assignments {
         }
     }
 
-    /// The same set, in a pipeline that `over` aborts.
+    /// The same set. Once `over` is true, it counts the pipeline as aborted.
     #[must_use]
     pub(crate) fn aborted_by(self, over: Arc<AtomicBool>) -> Self {
         Self { over, ..self }

@@ -77,7 +77,7 @@ struct Used {
     held: Space,
     reserved: Space,
     most: Space,
-    /// Sources that wait for space. Without any, a wake-up would be a wasted system call.
+    /// The number of sources that wait for space. Without any, a wake-up would be a wasted system call.
     waiting: usize,
 }
 

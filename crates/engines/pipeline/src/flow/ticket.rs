@@ -24,7 +24,7 @@ struct Claim {
     /// Bytes added after the claim.
     grown: AtomicUsize,
     budget: Arc<Budget>,
-    /// Unsettled parts of the batch.
+    /// The number of unsettled parts of the batch.
     open: AtomicU32,
 }
 

@@ -79,8 +79,8 @@ pub trait Source: Send {
     /// ([`Intake::note_trouble`]). Batches that it handed over before are written and committed nevertheless.
     fn read(&mut self, intake: &mut Intake<'_>) -> Result<Read, SourceError>;
 
-    /// Commits the settled positions, if the source keeps its own. `last` asks it to wait until that is done. The engine
-    /// calls it repeatedly, also without new positions, so that a failed commit is retried.
+    /// Commits the settled positions, if the source keeps its own. With [`Last::Yes`] it waits until that is
+    /// done. The engine calls it repeatedly, also without new positions, so that a failed commit is retried.
     ///
     /// # Errors
     ///
@@ -88,12 +88,12 @@ pub trait Source: Send {
     fn commit(&mut self, reached: &[(Partition, Position)], last: Last) -> Result<(), SourceError>;
 }
 
-/// Whether a commit is the last.
+/// Whether a commit must be done when the call returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Last {
-    /// More commits follow.
+    /// No: a later commit follows.
     No,
-    /// The pipeline ends.
+    /// Yes: the pipeline ends, or it writes the events only after this commit.
     Yes,
 }
 

@@ -26,7 +26,7 @@ struct Held {
     _lock: fs::File,
 }
 
-/// The file, format 1.
+/// The content of the file, in format 1.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Form {

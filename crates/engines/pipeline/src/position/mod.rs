@@ -53,7 +53,8 @@ impl Position {
 pub struct Claim {
     /// The position to resume from; `None` if the partition was never committed.
     pub position: Option<Position>,
-    /// The epoch in which this process holds the partition: greater than all earlier ones. Zero if the store has no fence.
+    /// The epoch in which this process holds the partition: greater than all earlier ones. Zero if the store
+    /// has no epochs.
     pub epoch: u64,
 }
 

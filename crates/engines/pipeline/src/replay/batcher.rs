@@ -95,7 +95,8 @@ impl<'a, 'i> LetterBatcher<'a, 'i> {
     }
 }
 
-/// Letters before an invalid one are handed over, since every start reads them together with it.
+/// Letters read before an invalid one are handed over. Otherwise they would never be written, since every
+/// start reads them together with it.
 impl Drop for LetterBatcher<'_, '_> {
     fn drop(&mut self) {
         self.hand_over();

@@ -130,10 +130,11 @@ impl Match {
     }
 }
 
-/// Whether `text` matches `pattern`. Takes at most the time of the product of their lengths.
+/// Whether `text` matches `pattern`. The time is at most proportional to the product of their lengths.
 fn glob(pattern: &[u8], text: &[u8]) -> bool {
     let (mut at, mut of) = (0, 0);
-    // The place to resume when the last star must take one more byte.
+    // The place after the last star in the pattern, and the end of the bytes in the text that the star stands
+    // for.
     let mut star = None;
     while of < text.len() {
         if pattern.get(at) == Some(&b'*') {

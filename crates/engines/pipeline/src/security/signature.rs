@@ -34,7 +34,8 @@ pub struct SignatureSettings {
     pub algorithm: Algorithm,
 }
 
-/// The keys of the section as a file writes them. A flattened enum would lose the place of every slip.
+/// The keys of the section as a file writes them. A flattened enum would lose the place of every error in the
+/// file.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Keys {

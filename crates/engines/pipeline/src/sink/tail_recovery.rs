@@ -8,7 +8,7 @@ use super::form::Form;
 
 /// Bytes per read, from the end of a file backwards.
 const CHUNK_BYTES: u64 = 64 << 10;
-/// Bytes of a BSON document's length.
+/// The size of a BSON document's length field, in bytes.
 const LENGTH_BYTES: u64 = 4;
 
 /// Moves the incomplete end of a file to another file. Returns the remaining length.

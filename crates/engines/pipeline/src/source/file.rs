@@ -36,8 +36,8 @@ pub struct FileSettings {
     pub format: Format,
 }
 
-/// Reads a file from its position to its end. An event's offset is its first byte. The number of its partition distinguishes
-/// the file from earlier ones of the same path.
+/// Reads a file from its position to its end. An event's offset is the place of its first byte in the file.
+/// The number of its partition distinguishes the file from earlier ones of the same path.
 pub struct File {
     settings: FileSettings,
     reader: Option<BufReader<fs::File>>,
@@ -66,7 +66,7 @@ enum One {
     End,
 }
 
-/// Bytes of a BSON document's length.
+/// The size of a BSON document's length field, in bytes.
 const LENGTH_BYTES: usize = 4;
 /// The shortest BSON document, in bytes.
 const BSON_BYTES_MIN: usize = 5;
@@ -81,7 +81,7 @@ impl File {
         SourceError::Failed(format!("{} at byte {}: {reason}", self.settings.path.display(), self.at))
     }
 
-    /// Reads the next event into the buffer, and moves on.
+    /// Reads the next event into the buffer `one`, and moves on. Returns the event's offset and the result.
     fn next(&mut self, bytes_max: usize) -> Result<(u64, One), SourceError> {
         self.one.clear();
         let start = self.at;
@@ -200,7 +200,8 @@ impl Source for File {
             batch.set_position(fingerprint.position(self.at));
             intake.hand_over(&assignment, batch);
         }
-        // Events before an invalid one are handed over, since every start reads them together with it.
+        // Events read before an invalid one are handed over. Otherwise they would never be written, since
+        // every start reads them together with it.
         match ended? {
             _ if found => Ok(Read::Some),
             true => Ok(Read::End),

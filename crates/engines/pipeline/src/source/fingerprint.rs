@@ -9,7 +9,7 @@ use ring::digest::{Context, SHA256};
 
 use crate::position::Position;
 
-/// Bytes of a file's beginning in the fingerprint at most.
+/// The largest number of bytes of a file's beginning that the fingerprint covers.
 pub(crate) const HEAD_BYTES_MAX: usize = 4096;
 /// Stored bytes of a digest.
 const DIGEST_BYTES: usize = 16;

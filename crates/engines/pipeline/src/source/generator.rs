@@ -48,7 +48,7 @@ pub struct GeneratorSettings {
 /// wait.
 pub struct Generator {
     settings: GeneratorSettings,
-    /// The words of each payload, if payloads are texts.
+    /// The number of words of each payload; `None`: payloads are letters.
     words: Option<usize>,
     /// The bytes from which payloads are cut.
     filling: Vec<u8>,
@@ -58,14 +58,14 @@ pub struct Generator {
     begun: Option<Begun>,
 }
 
-/// The start of a generator.
+/// The time of a generator's first read, by both clocks.
 #[derive(Clone, Copy, Debug)]
 struct Begun {
     at: Instant,
     wall_ms: u64,
 }
 
-/// The number of offsets in the filler at which payloads begin.
+/// The number of places in `filling` at which payloads may begin.
 const PLACES: usize = 4096;
 
 impl Generator {
@@ -128,7 +128,7 @@ fn due_ms(begun: Begun, rate_per_s: f64, before: u64) -> u64 {
     begun.wall_ms + ((before + 1) as f64 / rate_per_s * 1e3) as u64
 }
 
-/// Appends a slice of the filler that begins with the number.
+/// Appends a slice of `filling`, and overwrites its beginning with the number.
 fn push_letters(arena: &mut Vec<u8>, filling: &[u8], bytes: usize, number: u64) {
     let from = (number.wrapping_mul(random::STEP) >> 52) as usize;
     let start = arena.len();

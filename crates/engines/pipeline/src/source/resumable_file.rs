@@ -11,7 +11,7 @@ use crate::port::source::SourceError;
 use crate::position::{Partition, Position};
 use crate::source::fingerprint::{Fingerprint, HEAD_BYTES_MAX};
 
-/// The read-ahead, in bytes.
+/// The size of the read buffer, in bytes.
 const AHEAD_BYTES: usize = 1 << 16;
 /// The advice for a replaced file.
 const REMEDY: &str = "it was replaced by another file. To read it from its beginning, remove its position, \
@@ -28,7 +28,7 @@ pub(crate) struct ResumableFile {
     pub(crate) fingerprint: Fingerprint,
     /// The position, in bytes.
     pub(crate) at: u64,
-    /// The current end, in bytes.
+    /// The length of the file when it was opened, in bytes.
     pub(crate) end: u64,
 }
 

@@ -12,7 +12,7 @@ pub const WORDS: [&str; 64] = [
     "station", "bridge", "island", "sea", "land",
 ];
 
-/// The longest word with its blank, in bytes.
+/// The length of the longest word with its blank, in bytes.
 pub(super) const WORD_BYTES_MAX: usize = 9;
 
 /// Appends the text of a number. The same number always has the same text.

@@ -22,16 +22,16 @@ const VERSION: u8 = 1;
 const HAS_KEY: u8 = 1;
 const HAS_PAYLOAD: u8 = 2;
 const HEAD_BYTES: usize = 28;
-/// The bytes of the checksum.
+/// The place of the checksum in an envelope, in bytes.
 const CHECKSUM: std::ops::Range<usize> = 4..8;
 
 /// The fault of an invalid envelope.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 pub enum EnvelopeError {
-    /// The envelope is shorter than its lengths.
+    /// The envelope is shorter than its lengths say.
     #[error("the envelope ends after {0} bytes")]
     Short(usize),
-    /// The envelope is longer than its lengths.
+    /// The envelope is longer than its lengths say.
     #[error("{0} bytes follow the envelope")]
     Long(usize),
     /// The bytes are not an envelope.

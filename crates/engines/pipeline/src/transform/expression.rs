@@ -56,7 +56,8 @@ impl Expression {
 /// If it is longer than `bytes_max`, or has no JSON form.
 pub(super) fn text(value: &Val, bytes_max: usize) -> Result<Vec<u8>, ExpressionError> {
     match written(value, bytes_max) {
-        // The text may be no JSON. It is within the limit, so the whole value can be checked.
+        // A value without a JSON form is written too. The text is within the limit, so the whole value can be
+        // checked.
         (_, true) if !is_json(value) => Err(ExpressionError::NotJson),
         (text, true) => Ok(text.into_bytes()),
         (_, false) => Err(ExpressionError::Oversize(bytes_max)),

@@ -1,4 +1,4 @@
-//! Keeps events for which a program returns true.
+//! Keeps the events that a program selects.
 
 use jaq_json::Val;
 use schemars::JsonSchema;
@@ -21,7 +21,8 @@ pub struct FilterSettings {
     pub format: Encoding,
 }
 
-/// Keeps events for which a program returns true. An event for which it fails is rejected.
+/// Keeps the events for which a program returns a value other than `false` and `null`. An event for which it
+/// fails is rejected.
 pub struct Filter {
     settings: FilterSettings,
 }

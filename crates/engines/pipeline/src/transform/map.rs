@@ -107,7 +107,7 @@ fn compile(program: &str) -> Result<Expression, TransformError> {
     Expression::compile(program).map_err(|error| TransformError::Refused(format!("map: {error}")))
 }
 
-/// One program for all steps.
+/// The text of one program that does all steps; empty without steps.
 fn program(settings: &MapSettings) -> String {
     let mut steps = Vec::new();
     if !settings.project.is_empty() {
@@ -294,7 +294,8 @@ mod tests {
             assert_eq!(cause.class, CauseClass::Oversize);
             assert!(cause.message.contains("more than 1048576 bytes"), "{cause}");
         };
-        // The second result takes little memory because its parts are shared, but its text would be endless.
+        // The second result takes little memory because its parts are shared, but its text would be far too
+        // long.
         for program in ["{a: [range(300000)]}", "{a: reduce range(60) as $i (1; [., .])}"] {
             for (format, payload) in
                 [(Encoding::Json, b"{}".to_vec()), (Encoding::Bson, doc! {}.to_vec().unwrap())]

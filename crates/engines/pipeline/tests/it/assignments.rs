@@ -142,7 +142,7 @@ fn a_batch_released_within_its_assignment_is_retried() {
     }));
 }
 
-/// A source that never ends. With a flag it loses its partition within its first commit.
+/// A source that never ends. With `loses` it loses its partition within its first commit.
 struct Commits {
     inner: Counting,
     assignments: Option<Arc<Assignments>>,

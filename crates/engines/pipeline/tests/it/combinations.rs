@@ -12,14 +12,15 @@ use plimsoll_pipeline::{Identity, Order, Promise, Replay};
 const EVENTS: u8 = 3;
 const BOTH: [bool; 2] = [false, true];
 
-/// The written events, one bit each, and the offset that identifies them.
+/// A written record: the events in it, one bit each, and the offset that identifies it.
 #[derive(Clone, Copy)]
 struct Written {
     offset: u64,
     of: u8,
 }
 
-/// The point at which a source resumes: the offset `next`, and the number `behind`, which follows that of the last event.
+/// The point at which a source resumes: the offset `next`, and the number `behind` of the event after the
+/// last one read.
 #[derive(Clone, Copy, Default)]
 struct At {
     next: u64,

@@ -55,7 +55,7 @@ impl Source for OneByOne {
     }
 }
 
-/// A sink factory that fails in these attempts.
+/// A sink factory that fails in the attempts `away`.
 struct Away {
     sink: Scripted,
     away: Range<u32>,

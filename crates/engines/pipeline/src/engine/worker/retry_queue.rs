@@ -8,7 +8,7 @@ use crate::event::Batch;
 #[derive(Default)]
 pub(super) struct RetryQueue {
     waiting: VecDeque<Box<Batch>>,
-    /// Whether the sink's batches were all submitted in order since the last failure.
+    /// Whether every batch in the sink was submitted after the last failure, so that they are in order.
     in_order: bool,
 }
 
@@ -41,13 +41,13 @@ impl RetryQueue {
         self.in_order = false;
     }
 
-    /// Notes that a batch is submitted while the sink holds `others`.
+    /// Notes that a batch is submitted while the sink holds `others` other batches.
     pub(super) fn note_submitted(&mut self, others: usize) {
         self.in_order |= others == 0;
     }
 
-    /// Whether submitting the next batch keeps the order while the sink holds `others`: a failed batch waits until the sink
-    /// holds no later one.
+    /// Whether submitting the next batch keeps the order while the sink holds `others` batches: a failed
+    /// batch waits until the sink holds no later one.
     pub(super) fn keeps_order(&self, others: usize) -> bool {
         self.is_empty() || others == 0 || self.in_order
     }

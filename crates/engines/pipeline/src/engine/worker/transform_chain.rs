@@ -11,7 +11,8 @@ use crate::event::{Batch, CauseClass, Rejected};
 use crate::meter::{Count, Slot};
 use crate::port::transform::Transform;
 
-/// The stage of waiting for a worker. The transforms follow, then the sink, then delivery.
+/// The number of the stage in which a batch waits for a worker. The numbers of the transforms follow, then
+/// the sink's and delivery's.
 const STAGE_QUEUE: usize = 0;
 
 /// The transforms of one worker.
@@ -41,12 +42,12 @@ impl<'env> TransformChain<'env> {
         Ok(Self { stages, shared, slot })
     }
 
-    /// The stage of the sink. The stage of delivery follows.
+    /// The number of the sink's stage. The next number is delivery's.
     pub(super) fn stage_sink(&self) -> usize {
         STAGE_QUEUE + 1 + self.stages.len()
     }
 
-    /// Applies all transforms to a batch. Its growth counts as in flight.
+    /// Applies all transforms to a batch. The bytes that they add count as in flight.
     pub(super) fn apply(&mut self, batch: &mut Batch) -> Result<(), Error> {
         let (begun, bytes) = (clock::now(), batch.bytes());
         self.slot.record(STAGE_QUEUE, begun.since(batch.read_at()), batch.events().len() as u64);

@@ -85,8 +85,9 @@ impl Worker<'_> {
         self.shared.pool.put(batch);
     }
 
-    /// Records the delivery latency of each event: from its time to now by this machine's clock. Neighbours of one
-    /// millisecond are recorded together. A time later than now shows that two clocks differ: it is counted.
+    /// Records the delivery latency of each event: from its time to now by this machine's clock. Consecutive
+    /// events with the same time and clock are recorded together. A time later than now shows that two clocks
+    /// differ: it is counted.
     fn note_delivery(&self, batch: &Batch) {
         let now_ms = clock::wall_ms();
         let meter = &self.shared.meter;

@@ -164,7 +164,7 @@ impl Batch {
         self.assignment().is_some_and(|assignment| assignment.is_revoked())
     }
 
-    /// The sort key among its worker's batches: assignment, number, first offset.
+    /// The sort key among its worker's batches: assignment number, batch number, first offset.
     pub(crate) fn order_key(&self) -> (usize, u64, u64) {
         let assignment = self.assignment().map_or(0, |assignment| assignment.number());
         (assignment, self.sequence(), self.events.first().map_or(0, |event| event.offset))
@@ -197,7 +197,7 @@ impl Batch {
         }
     }
 
-    /// Counts its growth since it had `before` bytes as in flight.
+    /// Counts the bytes by which the batch is larger than `before`, its earlier size, as in flight.
     pub(crate) fn note_growth(&self, before: usize) {
         if let Some(ticket) = &self.ticket {
             ticket.grow(self.bytes().saturating_sub(before));

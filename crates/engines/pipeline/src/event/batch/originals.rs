@@ -46,7 +46,7 @@ impl Batch {
         event.read.map(|number| self.as_read[number.get() as usize - 1])
     }
 
-    /// Saves an original; numbers start at one.
+    /// Saves an original and returns its number. Numbers start at one.
     pub(super) fn save_original(&mut self, as_read: Original) -> Option<NonZeroU32> {
         self.as_read.push(as_read);
         u32::try_from(self.as_read.len()).ok().and_then(NonZeroU32::new)

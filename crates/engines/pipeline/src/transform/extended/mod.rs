@@ -30,7 +30,7 @@ pub(super) fn document(payload: &[u8]) -> Result<&RawDocument, ConversionError> 
     RawDocument::from_bytes(payload).map_err(ConversionError::malformed)
 }
 
-/// The deepest nesting of documents: the limit of servers.
+/// The largest depth of nested documents, as in MongoDB's servers.
 const DEPTH_MAX: usize = 100;
 
 /// Explains why a BSON document or a program's result cannot be converted.

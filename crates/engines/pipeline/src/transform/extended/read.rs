@@ -65,7 +65,7 @@ fn check_depth(depth: usize) -> Result<(), ConversionError> {
 fn extended(value: RawBsonRef<'_>) -> Result<Value, ConversionError> {
     let value = Bson::try_from(value).map_err(ConversionError::malformed)?;
     let json = value.clone().into_relaxed_extjson();
-    // A decimal may have several encodings.
+    // A decimal may have several encodings, and its text stands for only one of them.
     match Bson::try_from(json.clone()) {
         Ok(back) if back == value => Ok(json),
         _ => Err(ConversionError::Inexact(value.to_string())),

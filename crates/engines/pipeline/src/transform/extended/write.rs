@@ -22,7 +22,7 @@ pub fn write(value: &Val, was: &RawDocument) -> Result<RawDocumentBuf, Conversio
     }
 }
 
-/// An element in the place of `was`.
+/// The BSON of a value in the place of `was`; `None`: the place is new.
 fn element(value: &Val, was: Option<RawBsonRef<'_>>, depth: usize) -> Result<RawBson, ConversionError> {
     if depth > DEPTH_MAX {
         return Err(ConversionError::Deep);
