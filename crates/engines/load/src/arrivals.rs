@@ -143,7 +143,7 @@ impl Arrivals {
         }
     }
 
-    /// Whether arrivals are open: never wait for responses.
+    /// Whether arrivals are open, that is, never wait for responses.
     pub const fn is_open(&self) -> bool {
         !matches!(self, Self::Closed { .. } | Self::Writers { .. })
     }

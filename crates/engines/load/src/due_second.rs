@@ -42,7 +42,8 @@ pub struct DueSecond {
     pub failed: u64,
     /// For each limit, the operations that ended over it; failed ones are over every limit.
     pub over: Vec<u64>,
-    /// For each limit, the sum of its latency over all operations that were answered, in nanoseconds.
+    /// For each limit, the sum of its latency over all operations that ended, also failed ones, in
+    /// nanoseconds. Skipped ones count nothing.
     pub sum_ns: Vec<u64>,
 }
 
@@ -143,7 +144,8 @@ impl DueSeconds {
         seconds
     }
 
-    /// New operations belong to the last seconds, so the search starts there.
+    /// The counts of a second, added if missing. New operations belong to the last seconds, so the search
+    /// begins at the end.
     fn entry(&mut self, load: usize, index: u64) -> &mut DueSecond {
         let known = self.seconds.iter().rposition(|second| (second.load, second.index) == (load, index));
         let at = known.unwrap_or_else(|| {

@@ -144,7 +144,7 @@ impl<T: Target> Engine<T> {
         self.workers.len()
     }
 
-    /// Ends the workers and closes their connections.
+    /// Ends the workers, closes their connections, and returns their targets.
     pub fn into_targets(self) -> Vec<Arc<T>> {
         self.workers.into_iter().map(|worker| worker.target).collect()
     }

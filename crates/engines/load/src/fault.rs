@@ -37,7 +37,7 @@ pub enum Spacing {
     /// Evenly.
     #[default]
     Even,
-    /// With exponential gaps of that mean, from the scenario's seed; never shorter than the fault.
+    /// With exponential gaps whose mean is `every`, from the scenario's seed; never shorter than the fault.
     Random,
 }
 
@@ -52,7 +52,7 @@ pub struct Planned {
     pub at: Span,
     /// The duration.
     pub lasts: Span,
-    /// The interval between repetitions.
+    /// The interval between the beginnings of repetitions; `None`: the fault happens once.
     pub every: Option<Span>,
     /// The number of occurrences.
     pub times: u32,
@@ -144,7 +144,8 @@ impl Planned {
         all
     }
 
-    /// An exponential gap with mean `every`, added to the duration of the fault.
+    /// The time from one beginning to the next: the duration of the fault and an exponential gap, together
+    /// `every` on average.
     fn gap_ns(&self, every: Span, draw: u64) -> u64 {
         let uniform = ((draw >> 11) as f64 + 0.5) / (1u64 << 53) as f64;
         let mean_ns = (every.as_ns() - self.lasts.as_ns()) as f64;

@@ -28,7 +28,7 @@ impl Unit {
     }
 }
 
-/// The throughput of a closed load of `writers` writers over `seconds`, without the settling seconds.
+/// The throughput of a closed load of `writers` writers over `seconds`, which contain no settling seconds.
 pub fn rung(writers: u32, seconds: &[Second], unit: Unit) -> Rung {
     let mut whole = Tally::default();
     seconds.iter().flat_map(|second| &second.tallies).for_each(|tally| whole.merge(tally));

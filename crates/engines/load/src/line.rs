@@ -20,11 +20,12 @@ mod events;
 
 use events::lowering;
 
-/// The excess of a trial in which a background load fell behind: such a trial does not hold, at any weight.
+/// The excess that counts for a trial in which a background load fell behind. It is so large that the trial
+/// does not hold, whatever its weight.
 const BACKGROUND_EXCESS: f64 = 20.0;
-/// The search explains an interval whose half is wider than this share.
+/// The result explains an interval if its half is wider than this share of the line.
 const WIDE: f64 = 0.08;
-/// The share of the line that a soak holds.
+/// The rate of a soak, as a share of the line.
 const SOAK: f64 = 0.9;
 /// The measurements at one rate.
 #[derive(Clone, Debug, Default)]
@@ -76,7 +77,7 @@ pub struct LineSearch {
     pub documents_per_operation: f64,
     /// `documents/s` or `operations/s`.
     pub unit: String,
-    /// The length of the load at a share of the line afterwards, in whole seconds.
+    /// The length of the soak after the search, in whole seconds; `None`: there is none.
     pub soak_s: Option<u64>,
 }
 
@@ -286,7 +287,7 @@ fn nothing_held(trials: &[Trial]) -> Option<String> {
     Some(format!("no rate held, down to {lowest:.1} operations/s"))
 }
 
-/// A wide interval without an event.
+/// The sentence about a wide interval that no event explains.
 fn unexplained(search: &Search) -> String {
     let cause = match search.drift() {
         Some(_) => "the line moved during the search".to_owned(),

@@ -46,7 +46,7 @@ struct Account {
     operation: usize,
     /// The share of the total time.
     share: f64,
-    /// Nanoseconds of completed runs.
+    /// The service time of its completed operations, in nanoseconds.
     spent_ns: f64,
     ended: u64,
     in_flight: u64,

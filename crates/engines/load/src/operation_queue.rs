@@ -30,7 +30,7 @@ pub struct OperationQueue {
     tallies: Vec<usize>,
     /// The start of the load.
     start: Instant,
-    /// The due time of the last operation.
+    /// The end of the load: no operation is due from then on. `None` if time does not end the load.
     end: Option<Instant>,
     /// The end of the time in which overdue operations may be sent.
     until: Option<Instant>,
@@ -57,7 +57,7 @@ pub struct Slot {
     pub operation: usize,
     /// The index of the operation's tally.
     pub tally: usize,
-    /// The due time; none for closed arrivals, which follow from their writer.
+    /// The due time; `None` for closed arrivals, whose operations each follow the last one of their writer.
     pub due: Option<Instant>,
     /// The moment when the pacer noted the operation, if no lane took it in time.
     pub awake: Option<Instant>,
@@ -100,7 +100,7 @@ impl OperationQueue {
         })
     }
 
-    /// The due time of the last operation, if time ends the load.
+    /// The end of the load, from which on no operation is due, if time ends it.
     pub const fn end(&self) -> Option<Instant> {
         self.end
     }

@@ -44,7 +44,7 @@ struct Progress {
 }
 
 impl RateWatch {
-    /// Watches the loads of a phase; `process` is this process among all shards.
+    /// Watches the loads of a phase; `process` is the share of this process among all shards.
     pub fn new(phase: &Phase, process: Share) -> Self {
         let watched = |(index, load): (usize, &Load)| {
             Some(WatchedLoad {
@@ -61,7 +61,7 @@ impl RateWatch {
         Self { loads: phase.loads.iter().enumerate().filter_map(watched).collect() }
     }
 
-    /// Adds one second of all workers; returns the name of a load that misses its rate, if any.
+    /// Adds one second of all workers; returns the reason, in a sentence, if a load misses its rate.
     pub fn add(&mut self, second: &Second) -> Option<String> {
         self.loads.iter_mut().find_map(|load| load.add(second))
     }

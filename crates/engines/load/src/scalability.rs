@@ -10,11 +10,11 @@
 
 use plimsoll_measure::ladder::{Peak, Point, Scalability};
 
-/// Three parameters need at least one more point for a test.
+/// The smallest number of different concurrencies: three parameters need at least one more point for a test.
 pub const CONCURRENCIES_MIN: usize = 4;
 /// The smallest share of explained variance of an accepted fit.
 pub const R_SQUARED_MIN: f64 = 0.90;
-/// The limit of refinement steps; it converges in a few.
+/// The limit of refinement steps; the refinement converges in a few.
 const STEPS_MAX: usize = 200;
 /// The smallest improvement of the sum of squares, as a share, that continues the refinement.
 const GAIN_MIN: f64 = 1e-15;
@@ -59,7 +59,7 @@ pub fn fit(points: &[(f64, f64)]) -> Result<Scalability, NoFit> {
     check(points)?;
     let mut points = points.to_vec();
     points.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.total_cmp(&b.1)));
-    // Normalised rates are fitted alike.
+    // Throughputs are divided by the largest one, so that those of any size are fitted alike.
     let scale = points.iter().map(|point| point.1).fold(0.0, f64::max);
     let scaled: Vec<_> = points.iter().map(|(n, x)| (*n, x / scale)).collect();
     let candidates = FACES.iter().filter_map(|face| refine(&scaled, *face));
@@ -185,7 +185,8 @@ fn solve(mut equations: [[f64; 4]; 3], face: [bool; 3]) -> Option<Parameters> {
         }
     }
     for column in 0..3 {
-        // The matrix is symmetric and positive semidefinite: its diagonal needs no exchange of rows.
+        // The matrix is symmetric and positive semidefinite: elimination along its diagonal needs no exchange
+        // of rows.
         let pivot = equations[column];
         if pivot[column] == 0.0 {
             return None;

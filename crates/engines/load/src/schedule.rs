@@ -7,7 +7,7 @@ use plimsoll_measure::clock::SECOND_NS;
 use crate::arrivals::{Arrivals, Share, Stage};
 use crate::mix::scramble;
 
-/// The due times of one worker's operations, in nanoseconds from the phase's start, in ascending order.
+/// The due times of one worker's operations, in nanoseconds from the load's start, in ascending order.
 #[derive(Clone, Debug)]
 pub struct Schedule {
     pattern: Pattern,
@@ -42,7 +42,7 @@ impl Segment {
     fn due_ns(&self, count: f64) -> f64 {
         let slope = (self.rate_end - self.rate) / (self.length_ns / SECOND_NS as f64);
         let root = (self.rate * self.rate + 2.0 * slope * count).max(0.0).sqrt();
-        // A period with a rate of zero gives NaN: no operation is ever due in it.
+        // A period with a rate of zero gives no finite time: no operation is ever due in it.
         let seconds = if slope == 0.0 { count / self.rate } else { 2.0 * count / (self.rate + root) };
         let at_once = count == 0.0 && self.rate + self.rate_end > 0.0;
         self.from_ns + if at_once { 0.0 } else { seconds * SECOND_NS as f64 }

@@ -43,25 +43,25 @@ const BISECT_S: f64 = 3.0;
 const TRIAL_S: f64 = 8.0;
 /// A bracket is bisected while the ratio of its ends is larger.
 const NARROW: f64 = 1.16;
-/// The smallest range of the trials around the estimate, below and above it.
+/// The smallest range of the trials around the estimate, below and above it, as shares of it.
 const BELOW: f64 = 0.08;
 const ABOVE: f64 = 0.05;
-/// The highest rate of these trials, as a multiple of the estimate.
+/// The highest rate of the trials around the estimate, as a multiple of it.
 const HIGH_MAX: f64 = 4.0;
-/// The share of these trials below the estimate.
+/// The share of the trials around the estimate that are below it.
 const SHARE_BELOW: f64 = 0.7;
-/// One in this many of these trials repeats the reference rate.
+/// One in this many of the trials around the estimate repeats the reference rate.
 const REFERENCE_EVERY: u32 = 4;
 /// The reference rate as a share of the estimate.
 const REFERENCE: f64 = 0.94;
-/// Bootstrap samples for the range of the next trial.
+/// The number of bootstrap samples that give the upper end of the next trial's range.
 const SAMPLES: usize = 40;
 /// The operations that a trial needs, and the longest trial that waits for them, in seconds.
 const OPERATIONS_MIN: f64 = 20.0;
 const LONGEST_S: f64 = 30.0;
-/// Trials before the search concludes that no rate holds.
+/// The number of trials after which the search concludes that no rate holds.
 const DESCENTS_MAX: usize = 8;
-/// Trials before the search concludes that no rate fails.
+/// The number of trials after which the search concludes that no rate fails.
 const CLIMBS_MAX: usize = 30;
 /// The fractional part of the golden ratio: its multiples spread evenly over an interval, in a scattered order.
 const GOLDEN: f64 = 0.618_033_988_749_894_9;
@@ -177,7 +177,7 @@ impl Search {
         bracket(&clear)
     }
 
-    /// A rate around the estimate, or the reference rate.
+    /// A trial around the estimate, or one at the reference rate.
     fn near_the_estimate(&self, estimate: f64) -> Attempt {
         if self.near % REFERENCE_EVERY == REFERENCE_EVERY - 1 {
             let rate = self.reference.unwrap_or(estimate * REFERENCE);

@@ -10,7 +10,7 @@ use crate::due_second::DueSecond;
 use crate::phase::Load;
 use crate::worker::{Part, Slice, TENTH_NS, Tenth};
 
-/// The silence of a worker that has ended: it no longer asks.
+/// The entry in `silent_ns` for a worker that has ended: it no longer asks the server.
 const NOT_REPORTED: u64 = u64::MAX;
 
 /// One second of all workers together.
@@ -89,12 +89,12 @@ struct PartProgress {
 }
 
 impl Collector {
-    /// For the slices of `workers` workers.
+    /// A collector for the slices of `workers` workers.
     pub fn new(workers: usize) -> Self {
         Self::of(&vec![1; workers])
     }
 
-    /// For the seconds of shards with this many workers each.
+    /// A collector for the seconds of shards with this many workers each.
     pub fn of(workers: &[usize]) -> Self {
         let mut all = 0;
         let parts = workers.iter().map(|workers| {
@@ -106,8 +106,8 @@ impl Collector {
         Self { parts, workers: all, ..Self::default() }
     }
 
-    /// Adds the next second of a part. A phase's last partial tenth must arrive with its last second: complete seconds are
-    /// passed on.
+    /// Adds the next second of a part. A phase's last partial tenth must arrive with its last second, because
+    /// complete seconds are passed on.
     pub fn add(&mut self, part: usize, second: impl Into<Second>) {
         let mut second = second.into();
         for tenth in std::mem::take(&mut second.tenths) {

@@ -210,7 +210,8 @@ mod tests {
     #[test]
     fn a_series_that_wanders_is_steady_and_one_that_drifts_is_not() {
         let batched = |values: &[f64]| throughput_drift(values).is_some();
-        // The false alarms, those of the rule for independent tenths, and the drifts found: a half loses a quarter of its rate.
+        // The correlation, then percentages: the most false alarms, the fewest of the rule for independent
+        // tenths, and the fewest drifts found. A drift makes the second half slower by a quarter.
         for (lag, alarms_max, independent_min, found_min) in
             [(0.0, 1.0, 0.0, 99.0), (0.5, 2.0, 2.0, 95.0), (0.8, 5.0, 20.0, 70.0), (0.9, 8.0, 35.0, 45.0)]
         {

@@ -93,9 +93,9 @@ pub struct Finding {
 
 /// The busiest worker's share of its core, and the CPU quota of the tool.
 pub const CLIENT_CPU: Rule = Rule::new("client CPU", client::cpu, client::cpu_levels);
-/// The round trip to the server.
+/// The wake error: the lateness of the tool itself.
 pub const WAKE: Rule = Rule::new("wake", client::wake, client::wake_levels);
-/// The way to the server.
+/// The round trip to the server.
 pub const NETWORK: Rule = Rule {
     name: "network",
     check: client::network,

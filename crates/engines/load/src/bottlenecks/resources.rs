@@ -142,7 +142,7 @@ pub(super) fn disk(baseline: &Observation, knee: &Observation) -> Result<Finding
     Ok(Finding { departed: departs(time.0, time.1, TIME_MAX), readings })
 }
 
-/// The tenths of a second in which the disk was never idle.
+/// The tenths of a second in which the disk was at its limit.
 pub(super) fn disk_levels(side: &Observation) -> Result<Vec<Level>, NotObserved> {
     levels(side, disk_at_limit, NO_DISK)
 }

@@ -12,16 +12,16 @@ use plimsoll_measure::random::Random;
 use super::level::Level;
 use super::{Observation, Rule};
 
-/// Random rotations of all trials.
+/// The number of random rotations of all trials.
 const ROTATIONS: usize = 1_999;
 /// Rotated sums this close to the observed one count as equal: the order of a sum changes its last digits.
 const ROUNDING: f64 = 1e-9;
 /// The largest probability of a chance finding, over all resources together. Rotations of a few seconds are a little liberal: with
 /// bursts of three seconds, 0.05 names an innocent resource in 5.6 % of the simulated searches.
 const SIGNIFICANT: f64 = 0.02;
-/// A smaller share of the slow time is no bottleneck.
+/// A resource that explains a smaller share of the slow time is no bottleneck.
 const EXPLAINED_MIN: f64 = 0.10;
-/// Fewer seconds of a kind cannot clear a resource.
+/// Fewer slow seconds, or fewer calm ones, cannot clear a resource.
 const CLEARING_S_MIN: u64 = 5;
 /// A resource that is nearly always or nearly never at its limit cannot be cleared: its slow and calm seconds are alike.
 const CLEARING_SHARE: std::ops::RangeInclusive<f64> = 0.1..=0.9;

@@ -17,15 +17,15 @@ use super::Slot;
 /// registered lanes. Both sides need the one order of all sequentially consistent accesses.
 #[derive(Debug)]
 pub struct Backlog {
-    /// By due time.
+    /// The overdue operations, by due time.
     slots: Mutex<VecDeque<Slot>>,
     /// The number of slots, which lanes read without the lock.
     len: AtomicUsize,
     /// The idle lanes of each worker.
     idle: Vec<IdleLanes>,
-    /// Workers that can prepare operations.
+    /// The number of workers that can prepare operations.
     serving: AtomicUsize,
-    /// Workers whose operations may still become overdue.
+    /// The number of workers whose operations may still become overdue.
     scheduling: AtomicUsize,
     is_shared: bool,
 }
@@ -35,7 +35,7 @@ pub struct Backlog {
 #[repr(align(128))]
 struct IdleLanes {
     count: AtomicUsize,
-    /// In the order in which they became idle; none if the worker cannot prepare operations.
+    /// The lanes in the order in which they became idle; `None` if the worker cannot prepare operations.
     lanes: Mutex<Option<VecDeque<IdleLane>>>,
 }
 
@@ -102,7 +102,8 @@ impl Backlog {
         slot
     }
 
-    /// Registers an idle lane of a worker; false if none of its lanes can help.
+    /// Registers an idle lane of a worker; false if no lane of the worker can help, or if it is the only
+    /// worker.
     pub fn register(&self, worker: usize, call: &Call, waker: &Waker) -> bool {
         let idle = &self.idle[worker];
         let mut lanes = idle.lanes();

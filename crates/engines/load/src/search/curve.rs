@@ -16,7 +16,7 @@ const SLOPE_MIN: f64 = 1.5;
 const SLOPE_MAX: f64 = 300.0;
 /// The slope at which a fit begins.
 const SLOPE_FIRST: f64 = 40.0;
-/// Newton steps of a fit.
+/// The largest number of Newton steps of a fit.
 const STEPS: usize = 12;
 /// The relative gain in deviance below which a fit has converged.
 const CONVERGED: f64 = 1e-4;

@@ -18,7 +18,7 @@ const SAMPLES: usize = 200;
 /// The share of the samples on either side of the interval. Smaller than 5 %: a search has few trials, and their bootstrap
 /// spreads less than searches do.
 const TAIL: f64 = 0.02;
-/// The chance that a rate is too high although no trial showed it.
+/// The accepted chance that a rate is too high although no trial showed it.
 const UNSEEN: f64 = 0.05;
 /// Rare events that happened this often are no longer rare.
 const OFTEN: usize = 8;
@@ -28,7 +28,7 @@ const FLOORS: &[f64] = &[0.0, 0.3, 0.6, 0.85];
 const FLOORS_LOW: &[f64] = &[0.0, 0.3, 0.6, 0.85, 1.2, 2.0, 4.0, 8.0];
 /// The smallest change that counts as a drift.
 const DRIFT_MIN: f64 = 0.03;
-/// Reference trials with the same result before a drift, and after it.
+/// The smallest number of reference trials with the same result before a drift, and after it.
 const REFERENCES_MIN: usize = 2;
 /// From this excess on, the last reference trial needs no second one to prove a drift.
 const CLEAR: f64 = 10.0;
@@ -119,7 +119,7 @@ pub struct Mixed {
     pub low: f64,
     /// The highest rate of a good trial.
     pub high: f64,
-    /// Bad trials between them.
+    /// The number of bad trials between the two rates.
     bad: usize,
     /// The share of bad trials among all trials between the two rates.
     chance: f64,
@@ -162,7 +162,7 @@ pub fn drift(climb: &[Trial], near: &[Trial], reference: f64, rate: f64) -> Opti
     let is_certain = changed >= REFERENCES_MIN && (held.len() - changed >= REFERENCES_MIN || is_clear);
     let (first, second) = near.split_at(near.len() / 2);
     let [first, second] = [first, second].map(|half| crossing(&[climb, half].concat(), rate));
-    // A reference that held at first has a line that fell.
+    // If the reference rate held at first, the line must have fallen; otherwise it must have risen.
     let agrees = first.is_finite() && second.is_finite() && (first > second) == held[0];
     (is_change && is_certain && agrees && (second / first - 1.0).abs() >= DRIFT_MIN)
         .then_some((first, second))

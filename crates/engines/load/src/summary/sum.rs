@@ -19,13 +19,14 @@ pub(super) struct Sum {
     load_ns: u64,
     /// Time under load in the current phase.
     current_ns: u64,
-    /// Operations due before the end of each open load, and how many of them completed: before that end, or in flight at
-    /// that end.
+    /// Of open loads: the completed operations that were due before the end of their load and had ended by
+    /// then or were in flight, and all operations that were due before that end.
     in_time: u64,
     due: u64,
-    /// Operations of the current phase that completed after that end.
+    /// Operations of the current phase that completed after the end of their load.
     late: u64,
-    /// Operations of the current phase that are counted as due after that end, because a waiting lane took them late.
+    /// Operations of the current phase that are counted as due after the end of their load, because a waiting
+    /// lane took them late.
     due_late: u64,
     open: bool,
     /// Documents in each full second.
@@ -41,9 +42,9 @@ pub(super) struct Sum {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Cover {
     from_ns: u64,
-    /// The end of the last load, if loads end on their own.
+    /// The end of the last load; `u64::MAX` if a load ends with its phase.
     to_ns: u64,
-    /// The due time of the last operation.
+    /// The time from which no operation is due; `u64::MAX` if time does not end a load.
     due_to_ns: u64,
     /// Whether one of the loads is open.
     open: bool,

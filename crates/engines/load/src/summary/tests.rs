@@ -231,8 +231,8 @@ fn checks_of_several_operations_add_up() {
     assert_eq!(values(&all), [(Some(0.625), false), (Some(1.0), true), (Some(0.5), false)]);
 }
 
-/// The second after which a run ends because of one rule, when the first `slow_from` seconds are fast and
-/// none fail.
+/// The second after which a run ends because of one rule, and the reason, if in the first `slow_from` seconds
+/// all operations are fast and none fails.
 fn breaks_at(metric: &str, rule: Rule, slow_from: u64) -> Option<(u64, String)> {
     let (names, phases) = (["a".to_owned()], [phase("phase", vec![load("a", 0, open())])]);
     let wanted = [wanted(&phases, &names, metric, rule)];

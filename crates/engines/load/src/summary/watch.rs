@@ -22,7 +22,7 @@ pub(super) struct Watch {
     wanted: Vec<(Wanted, SumIndex)>,
     /// Sums of several operations, or of parts of one: one for each distinct selection.
     sums: Vec<(Selector, Sum)>,
-    /// The operations of each selection.
+    /// The operations of each of `sums`.
     members: Vec<BTreeSet<usize>>,
     armed: bool,
     /// Time under load at the last check, in nanoseconds.
@@ -31,7 +31,7 @@ pub(super) struct Watch {
     unexpected: BTreeMap<(usize, &'static str), u64>,
 }
 
-/// The sum of an expectation.
+/// The place of an expectation's sum.
 #[derive(Clone, Copy, Debug)]
 enum SumIndex {
     Integrity,

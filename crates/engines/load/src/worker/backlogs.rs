@@ -12,7 +12,7 @@ pub struct Backlogs {
     loads: Vec<Arc<Backlog>>,
     /// The index of the first worker among all workers of all shards.
     first: u64,
-    /// Lanes that have not left the phase, of all workers.
+    /// The number of lanes, of all workers, that have not left the phase.
     lanes: AtomicUsize,
 }
 

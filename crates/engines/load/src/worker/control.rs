@@ -75,7 +75,8 @@ impl Supply {
         Self { suppliers: AtomicUsize::new(suppliers), over: AtomicBool::new(false) }
     }
 
-    /// The supply of a phase without documents to send.
+    /// The supply of a process that has no documents to send although its phase limits them: it is over from
+    /// the start.
     pub const fn none() -> Self {
         Self { suppliers: AtomicUsize::new(0), over: AtomicBool::new(true) }
     }

@@ -16,11 +16,11 @@ pub struct Order {
     pub phase: Arc<Phase>,
     /// Number of operations in the plan, over all phases.
     pub operations: usize,
-    /// The index of this worker among all workers of all shards.
+    /// The share of this worker among all workers of all shards.
     pub share: Share,
     /// The start of the phase.
     pub start: Instant,
-    /// The remaining documents of the phase, shared by all workers of the process.
+    /// The count of the workers of the process that still have documents to send.
     pub supply: Arc<Supply>,
     /// The overdue operations of the phase, shared by all workers of the process.
     pub backlogs: Arc<Backlogs>,

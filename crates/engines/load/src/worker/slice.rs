@@ -121,7 +121,7 @@ impl TallyLayout {
         self.operations + self.further.len()
     }
 
-    /// The tally of each operation for one load.
+    /// The index of each operation's tally for one load.
     pub(super) fn of(&self, load: usize) -> Vec<usize> {
         let further = |operation| self.further.iter().position(|pair| *pair == (load, operation));
         (0..self.operations).map(|it| further(it).map_or(it, |at| self.operations + at)).collect()

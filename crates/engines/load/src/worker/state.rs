@@ -17,11 +17,11 @@ pub(super) struct State<L> {
     pub(super) tenths: Vec<Tenth>,
     pub(super) due_seconds: DueSeconds,
     pub(super) reconnects: u64,
-    /// The moment since which the server has not answered any request.
+    /// The moment since which the server has not answered any request; `None` if it answered the last one.
     pub(super) silent_since: Option<Instant>,
     pub(super) ended: Ended,
     pub(super) halted: bool,
-    /// Operations in flight that may make documents.
+    /// The number of operations in flight that may make documents.
     pub(super) making: usize,
     pub(super) supply: DocumentsLeft,
     pub(super) lanes_live: usize,

@@ -22,14 +22,14 @@ pub(super) struct Writer {
     start: Instant,
     /// The end of its wait for the load's start or of its pause.
     resumes: Option<Instant>,
-    /// Operations that the writer may still send.
+    /// The number of operations that the writer may still send; `None`: no limit.
     left: Option<u64>,
     think: Option<Think>,
     seed: u64,
     /// The number of pauses so far.
     pauses: u64,
     shifts: Option<Shifts>,
-    /// The moment of the next check of its shift.
+    /// The end of its current shift, at which the writer looks for its next one.
     shift_ends: Instant,
     /// The moment since which its next operation waits for a connection, if its last connection broke. The
     /// operation is due at that moment.
@@ -109,7 +109,8 @@ impl Writer {
         self.waits_since.take()
     }
 
-    /// A pause, and the time between two shifts, are no wait.
+    /// Excludes the time until `at` from the wait for a connection: it is a pause, or the time between two
+    /// shifts.
     fn is_not_due_before(&mut self, at: Instant) {
         self.waits_since = self.waits_since.map(|since| since.max(at));
     }

@@ -20,7 +20,8 @@ fn churning(arrivals: Arrivals) -> Phase {
     phase
 }
 
-/// The response times of all operations, in tenths of a millisecond: shortest and longest.
+/// Checks the number of operations, each of which opens a connection, and their longest response time, in
+/// milliseconds.
 fn check(arrivals: Arrivals, operations: u64, response_ms: u64) {
     let outcome = simulate(churning(arrivals), SCRIPT, Share::WHOLE);
     assert_eq!((outcome.whole.count, *outcome.target.dialled.lock().unwrap()), (operations, operations));

@@ -145,7 +145,7 @@ fn a_server_that_refuses_between_two_phases_does_not_end_the_run() {
     assert_eq!((finished.unwrap().ended, count), (Ended::Operations, 10));
 }
 
-/// Makes [`Refusing`] refuse all connections for a while.
+/// Counts its beginnings as one and its ends as a hundred.
 struct Shut(Arc<AtomicU32>);
 
 impl Fault for Shut {

@@ -283,7 +283,7 @@ fn assert_failed_below(note: &str) {
 fn a_resource_whose_times_lower_the_line_is_named() {
     let script = Script { frozen: (3 * SECOND_NS, 4 * SECOND_NS), ..Script::steady(5_000_000) };
     let slow: Says = |_, second, sample| {
-        // The queue of the stop drains in the fifth second.
+        // The operations that waited for the server are sent in the fifth second.
         sample.journal_sync_us = Some((second.clamp(3, 5) - 3) * 900_000);
         sample.write_tickets_waiting = Some(u64::from(second == 1));
     };

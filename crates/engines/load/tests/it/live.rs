@@ -23,7 +23,7 @@ pub struct Seen {
     pub reason: Option<String>,
     pub to_ns: u64,
     pub judged: Vec<Expectation>,
-    /// The results of each operation, by name.
+    /// The results of each operation, in the order of the names.
     pub operations: Vec<Operation>,
     /// The operations with the moments of their sending.
     pub moments: Vec<(usize, u64)>,

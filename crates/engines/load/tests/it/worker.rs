@@ -245,7 +245,8 @@ fn a_server_that_stays_unreachable_ends_the_phase() {
     let script = Script { down: (SECOND_NS, u64::MAX), ..Script::steady(MS) };
     let outcome = simulate(phase(constant(100.0, 2), for_secs(60)), script, Share::WHOLE);
     assert_eq!(outcome.ended, Ended::Unreachable);
-    // The first failed attempt to connect is at one second; the pauses between attempts are at most a second.
+    // The first failed attempt to connect is at one second; the pauses between attempts are at most a tenth
+    // of a second.
     assert!((11 * SECOND_NS..=12_100 * MS).contains(&outcome.to_ns), "{}", outcome.to_ns);
 }
 

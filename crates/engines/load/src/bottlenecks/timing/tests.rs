@@ -4,7 +4,7 @@ use super::*;
 use crate::bottlenecks::SecondOfService;
 
 const SECOND_NS: u64 = 1_000_000_000;
-/// The trials around a load line, and their seconds.
+/// The number of trials around a load line, and the number of seconds of each.
 const TRIALS: usize = 14;
 const SECONDS: usize = 8;
 /// As many resources as a MongoDB server has rules with a timing.
