@@ -75,7 +75,7 @@ pub struct LeftOut {
     pub when: BTreeMap<String, Vec<String>>,
     /// Why.
     pub because: String,
-    /// Their number.
+    /// The number of cells left out.
     pub cells: u32,
 }
 

@@ -162,9 +162,9 @@ pub struct Row {
 pub struct Measured {
     /// The counted unit: `documents`, `operations`, or `events` of a pipeline.
     pub unit: String,
-    /// Their rate per second.
+    /// The number of units per second.
     pub rate_per_s: f64,
-    /// Their total.
+    /// The number of units in all.
     pub total: u64,
     /// Median response time of an operation in nanoseconds; absent if too few values support it.
     pub p50_ns: Option<u64>,

@@ -26,7 +26,7 @@ pub struct Figures {
     /// database.
     #[serde(default)]
     pub server_cpu_us_per_operation: Option<Spread>,
-    /// Their mean number of cores under load.
+    /// The mean number of cores that these processes used under load.
     #[serde(default)]
     pub server_cores: Option<Spread>,
     /// Bytes sent and received ÷ documents.

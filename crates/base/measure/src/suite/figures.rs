@@ -13,9 +13,9 @@ pub struct Figures {
     pub runs: u32,
     /// The counted unit: `documents`, `operations`, or `events` of a pipeline.
     pub unit: String,
-    /// Their rate per second.
+    /// The number of units per second.
     pub rate_per_s: Spread,
-    /// Their total over all runs.
+    /// The number of units over all runs.
     pub total: u64,
     /// Median response time of an operation in nanoseconds; absent if too few values support it.
     pub p50_ns: Option<Spread>,
