@@ -110,7 +110,8 @@ impl Fault {
         matches!(self, Self::Kill { .. } | Self::PowerLoss { .. } | Self::Freeze { .. })
     }
 
-    /// Whether the fault needs a server whose unsynced writes can be discarded. Such a server was started for it.
+    /// Whether the fault needs a server whose unsynced writes can be discarded. A server can do so only if it
+    /// was started with `PowerLoss::Possible`.
     pub const fn needs_power_loss(&self) -> bool {
         matches!(self, Self::PowerLoss { .. })
     }

@@ -56,7 +56,7 @@ impl Home {
         self.0.lock()
     }
 
-    /// Leaves the directory in place, temporary or not.
+    /// Keeps the directory, temporary or not, and returns its path.
     pub(crate) fn keep(self) -> PathBuf {
         self.0.keep()
     }

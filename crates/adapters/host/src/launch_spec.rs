@@ -18,7 +18,7 @@ pub(crate) const NAME: &str = "the server";
 /// The time limit of a start, including the recovery after a kill, and the interval at which the log is
 /// polled.
 const DEADLINE: Deadline = Deadline { limit: Duration::from_secs(60), poll_every: Duration::from_millis(5) };
-/// The attempts of a start whose port another program took.
+/// The limit of attempts of a start whose port another program took.
 const PORT_TRIES: u32 = 5;
 
 /// Reads the server's address from one line of its log, given its port; none if the server does not listen
@@ -55,7 +55,7 @@ pub(crate) struct LaunchSpec {
     pub(crate) product: Option<String>,
     pub(crate) program: PathBuf,
     pub(crate) args: Vec<OsString>,
-    /// The option for the directory of the data, if it keeps any.
+    /// The option for the directory of the data; `None` if the server keeps no data.
     pub(crate) data_option: Option<&'static str>,
     /// The option for a configuration file, if the server would otherwise search for one.
     pub(crate) config_option: Option<&'static str>,

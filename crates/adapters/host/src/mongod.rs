@@ -1,5 +1,5 @@
-//! Starts the user's own `mongod` from the PATH for a run, on a fresh directory; and the `mongod` and `mongos` of replica sets and sharded
-//! clusters, which stay.
+//! Starts the user's own `mongod` from the PATH for a run, on a fresh directory; and the `mongod` and
+//! `mongos` of replica sets and sharded clusters, which outlive this process.
 
 use std::env;
 use std::ffi::{OsStr, OsString};
@@ -123,8 +123,8 @@ fn start_program(program: PathBuf, options: &Options) -> Result<Server, Error> {
 }
 
 /// Starts a server of a replica set or a sharded cluster, on any free port and with temporary storage. Adds
-/// it to the registry under the name of its deployment. The caller initiates the set. Members of data get the
-/// smallest cache, because several share a machine.
+/// it to the registry under the name of its deployment. The caller initiates the set. Servers that keep data
+/// get the smallest cache, because several share a machine.
 ///
 /// # Errors
 /// [`Error::Start`] with the last lines of its log; [`Error::Registry`] if it cannot be registered: it is then stopped again.
@@ -164,7 +164,7 @@ fn spec(program: PathBuf, args: Vec<OsString>, data_option: Option<&'static str>
 fn args(options: &Options) -> Vec<OsString> {
     let mut args: Vec<OsString> = vec!["--bind_ip".into(), "127.0.0.1".into()];
     if let Some(bytes) = options.cache_bytes {
-        // Its smallest cache is 0.25 GB.
+        // The smallest cache that `mongod` accepts is 0.25 GB.
         let gigabytes = (bytes as f64 / f64::from(1 << 30)).max(0.25);
         args.extend(["--wiredTigerCacheSizeGB".into(), gigabytes.to_string().into()]);
     }
@@ -172,7 +172,7 @@ fn args(options: &Options) -> Vec<OsString> {
     args
 }
 
-/// Finds message 23016 in the log.
+/// Recognises the log message "Waiting for connections" (ID 23016).
 fn ready(line: &str, port: u16) -> Option<SocketAddr> {
     line.to_ascii_lowercase()
         .contains("waiting for connections")

@@ -67,7 +67,8 @@ impl Server {
 #[derive(Debug, Default)]
 struct Null {
     acknowledged: AtomicU64,
-    /// The document of each answer with documents; none if empty.
+    /// The document in each answer to `find` and `aggregate`, as BSON. If empty, these answers contain no
+    /// document.
     document: Vec<u8>,
 }
 

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::launch_spec::Profile;
 
-/// The time limit for a server that cannot be registered to end.
+/// The time limit of a graceful stop, for a server that cannot be registered.
 const KILL_LIMIT: Duration = Duration::from_secs(10);
 
 /// The list of running servers.
@@ -21,7 +21,7 @@ pub struct Registry {
     directory: PathBuf,
 }
 
-/// One server.
+/// A running server, as the registry records it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Entry {
     /// The listening address.
@@ -36,7 +36,7 @@ pub struct Entry {
     pub storage: PathBuf,
     /// Whether stopping the server removes the storage.
     pub temporary: bool,
-    /// Its part in a deployment of several servers, which stop together.
+    /// Its part in a deployment of several servers, which stop together. `None` for a single server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub part: Option<Part>,
 }

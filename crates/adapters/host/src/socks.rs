@@ -111,7 +111,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Agrees on a method, and checks the user and the password.
+    /// Agrees on an authentication method, and checks the user and the password.
     fn greet(&self, client: &mut TcpStream) -> io::Result<()> {
         let [_, count] = bytes(client)?;
         let mut methods = vec![0; usize::from(count)];
@@ -140,7 +140,7 @@ fn bytes<const N: usize>(stream: &mut TcpStream) -> io::Result<[u8; N]> {
     stream.read_exact(&mut bytes).map(|()| bytes)
 }
 
-/// A text after its length.
+/// Reads a text that follows its length in bytes.
 fn text(stream: &mut TcpStream) -> io::Result<String> {
     let [length] = bytes(stream)?;
     let mut text = vec![0; usize::from(length)];

@@ -34,7 +34,7 @@ enum Message {
     Close,
 }
 
-/// The documents that the journal writer has granted one worker.
+/// The numbers that the journal writer has reserved for one worker, and the intents that it has recorded.
 #[derive(Debug, Default)]
 struct Grant {
     state: Mutex<Granted>,

@@ -22,9 +22,9 @@ const LATEST_EXPONENT: f64 = 0.99;
 /// The documents to choose from, older documents first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Candidates {
-    /// All documents.
+    /// The number of all documents.
     pub all: u64,
-    /// The documents up to the newest acknowledged document.
+    /// The number of documents up to the newest acknowledged document.
     pub settled: u64,
 }
 

@@ -16,17 +16,18 @@ use crate::setup::Setup;
 /// The most operations that one worker records; its load then ends.
 pub const OPERATIONS_MAX: usize = 500_000;
 
-/// Operations per list before other lists take their place: about 30 appends, so that reads stay short.
+/// The number of operations per list before other lists take their place: about 30 appends, so that reads
+/// stay short.
 const OPERATIONS_PER_LIST: u64 = 24;
-/// The numbers of lists that each phase has.
+/// The list numbers that are reserved for each phase.
 const LISTS_PER_PHASE: u64 = 1_000_000_000;
 /// The most workers of a run.
 const WORKERS_MAX: u64 = 256;
 /// The most lists in one of the final reads.
 const READ_BATCH: usize = 100;
-/// The process of the final reads.
+/// The process number of the final reads in the history.
 const READER: u32 = u32::MAX;
-/// Successive lists that share a document, in a field each.
+/// The number of successive lists that share a document, each in its own field.
 pub const LISTS_PER_DOCUMENT: u64 = FIELDS.len() as u64;
 const FIELDS: [&str; 2] = ["a", "b"];
 
@@ -112,7 +113,8 @@ pub(crate) fn write_read(out: &mut Vec<u8>, setup: &Setup, list: ListId) {
     append::boolean(out, "singleBatch", true);
 }
 
-/// The elements in the reply to such a find. A missing list is empty. `None` if the reply has another form.
+/// The elements in the reply to the find of [`write_read`]. A missing list is empty. `None` if the reply has
+/// another form.
 pub(crate) fn elements(reply: &RawDocument, list: ListId) -> Option<Vec<Element>> {
     let batch = reply.get_document("cursor").ok()?.get_array("firstBatch").ok()?;
     let Some(found) = batch.into_iter().next() else { return Some(Vec::new()) };
@@ -126,7 +128,7 @@ pub(crate) fn elements(reply: &RawDocument, list: ListId) -> Option<Vec<Element>
 }
 
 /// Reads every list of a history, so that its last appends have a position in the order. Each read of a list
-/// counts as a transaction.
+/// counts as a transaction. `None` if the reply or a stored list has another form than expected.
 ///
 /// # Errors
 /// When the server refuses or does not answer.
@@ -191,7 +193,7 @@ fn stored(documents: &[Document], run: Run, list: ListId) -> Option<Vec<Element>
     values.as_array()?.iter().map(|value| Some(value.as_i64()? as Element)).collect()
 }
 
-/// Commits an empty transaction. Returns the server's refusal if it has no transactions.
+/// Commits an empty transaction. Returns the server's refusal if it supports no transactions.
 ///
 /// # Errors
 /// When the server does not answer.

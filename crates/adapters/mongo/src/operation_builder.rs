@@ -31,7 +31,7 @@ use sample_command::SampleCommand;
 
 /// Keeps the choice of the update independent of the choice of the document.
 const UPDATE_SALT: u64 = 0x07DA_7E5A;
-/// Keeps the length of a range independent of both.
+/// Keeps the length of a range independent of the choices of the update and the document.
 const LIMIT_SALT: u64 = 0x1E_4617;
 
 /// Prepares the operations of one worker.
@@ -57,7 +57,7 @@ pub struct Work<'a> {
     pub command: &'a Command,
     /// The operation's index in the plan.
     pub operation: usize,
-    /// The server that gets it.
+    /// The server that gets the operation.
     pub origin: Origin,
 }
 
@@ -267,7 +267,8 @@ impl OperationBuilder {
         }
     }
 
-    /// The number of documents of a range.
+    /// The number of documents that the range operation with this number reads: at random from `min` to
+    /// `max`, both included.
     pub fn limit(&self, (min, max): (u32, u32), number: u64) -> u32 {
         let span = u64::from(max - min) + 1;
         min + (scramble(LIMIT_SALT, number) % span) as u32

@@ -28,7 +28,7 @@ const TIMEOUT_DEFAULT: Span = Span::from_secs(plimsoll_deployment::COMMAND_TIMEO
 /// The longest wait for members that lag, unless the scenario sets another.
 const LAG_MAX: Span = Span::from_secs(100);
 
-/// The longest check of the indexes, unless the scenario sets another.
+/// The time limit for the check of all indexes, unless the scenario sets another.
 const INDEX_TIME_MAX: Span = Span::from_secs(30);
 
 /// The client that sends the operations.
@@ -126,7 +126,7 @@ pub struct Section {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Audit {
-    /// The longest check of the indexes: each takes another scan. An index whose scan would take longer is left out. 0 checks none.
+    /// The time limit for the check of all indexes: each takes another scan. An index whose scan would take longer is left out. 0 checks none.
     pub index_time_max: Span,
     /// The most documents of a collection whose indexes are checked; unlimited if left out. 0 checks none.
     #[serde(skip_serializing_if = "Option::is_none")]

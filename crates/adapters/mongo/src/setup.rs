@@ -43,7 +43,7 @@ pub const LISTS_MAX: u32 = 1_000;
 pub struct Setup {
     /// The collection.
     pub namespace: Namespace,
-    /// The documents.
+    /// The source of the documents to insert; `None` if the section names none.
     pub source: Option<Source>,
     /// The form of `_id`.
     pub id: IdForm,
@@ -74,7 +74,7 @@ pub struct Setup {
     pub counters: Option<Counters>,
     /// The most documents of a collection whose indexes are checked.
     pub index_documents_max: u64,
-    /// The longest check of the indexes.
+    /// The time limit for the check of all indexes.
     pub index_time_max: std::time::Duration,
     /// The longest wait for members that lag; zero compares none.
     pub lag_max: std::time::Duration,
@@ -147,9 +147,9 @@ pub enum Error {
     /// A stage that writes.
     #[error("{place}: {stage} writes documents that cannot be audited; leave it out, or use an update")]
     StageWrites {
-        /// The place.
+        /// The path of the stage in the scenario.
         place: String,
-        /// The stage.
+        /// The operator of the stage.
         stage: String,
     },
     /// A stage without exactly one operator.
@@ -342,7 +342,8 @@ impl Setup {
     }
 }
 
-/// Whether an operation removes documents by filter. If `followed` is false, any removal counts.
+/// Whether an operation removes documents by filter. Without acknowledgements (`followed` is false), a
+/// removal by receipt counts too.
 fn removes_any(commands: &[Command], followed: bool) -> bool {
     let removes = |command: &Command| command.purpose() == Purpose::Remove;
     let all = commands.iter().flat_map(Command::parts);

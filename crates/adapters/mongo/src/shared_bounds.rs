@@ -20,7 +20,8 @@ use plimsoll_wire::{Address, Connection};
 const SAMPLE: u64 = 16;
 /// One read in this many goes to a document of another worker.
 const READS: u64 = 32;
-/// The most shared documents at a time: a newer document displaces an older document in its place.
+/// The number of places, each for one shared document: a newer document displaces an older document in its
+/// place.
 const PLACES: u64 = 1 << 12;
 /// The bits of a version in a word; the number plus one is above them.
 const VERSION_BITS: u32 = 24;
@@ -70,7 +71,7 @@ impl Origin {
     }
 }
 
-/// The table.
+/// The table of shared versions.
 #[derive(Debug)]
 pub struct SharedBounds {
     places: Box<[AtomicU64]>,

@@ -48,7 +48,7 @@ struct Counts {
     documents: AtomicU64,
     failed: AtomicU64,
     skipped: AtomicU64,
-    /// The reason of the last failed attempt to reach it.
+    /// The reason of the last failed attempt to reach the server; `None` before the first failure.
     unavailable: Mutex<Option<String>>,
 }
 
@@ -64,7 +64,7 @@ pub struct Lane {
 #[derive(Debug, Default)]
 struct Link {
     lane: Option<lean::Lane>,
-    /// An attempt to reach a server that is down.
+    /// The attempt to reach a server that is down, while it runs.
     probe: Option<ReconnectProbe>,
 }
 
@@ -97,7 +97,7 @@ impl Spread {
         Arc::into_inner(self.builder).map(OperationBuilder::close)
     }
 
-    /// The operation's server, or the next reachable one.
+    /// The operation's server, or the next reachable server; `None` if no server is reachable.
     fn turn(&self, lane: &Lane, number: u64) -> Option<usize> {
         let count = self.hosts.len();
         let first = (number % count as u64) as usize;

@@ -58,9 +58,9 @@ pub struct WorkerLedger {
 /// One worker's share of the documents in a phase.
 #[derive(Clone, Copy, Debug, Default)]
 struct Given {
-    /// Documents that it owns, from its own inserts and those of other workers.
+    /// The number of documents that the worker owns, from its own inserts and those of other workers.
     owned: u64,
-    /// Documents that it inserted before the phase.
+    /// The number of documents that the worker inserted before the phase.
     before: u64,
 }
 

@@ -15,7 +15,7 @@ use plimsoll_pipeline::{Claim, Partition, Position, PositionError, PositionStore
 
 use crate::reply::{self, DUPLICATE_KEY};
 
-/// Attempts of a claim when other processes claim the same partition at the same time.
+/// The limit of attempts of a claim when other processes claim the same partition at the same time.
 const CLAIMS_MAX: u32 = 32;
 /// The largest number of positions per command.
 const STATEMENTS_MAX: usize = 1000;
@@ -208,7 +208,8 @@ impl PositionStore for Positions {
             if self.write(part, &held)? {
                 continue;
             }
-            // One position did not match: it is already further, or another process holds it.
+            // At least one position was not advanced: it is already further, or another process holds its
+            // partition.
             for (partition, _) in part {
                 if Some(&self.look(partition)?.epoch) != held.get(partition) {
                     return Err(PositionError::Fenced { partition: partition.clone() });

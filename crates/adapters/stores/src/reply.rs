@@ -29,7 +29,7 @@ pub fn server_error(reply: &RawDocument) -> Option<&RawDocument> {
     first().or_else(|| reply.get_document("writeConcernError").ok())
 }
 
-/// The message of that error.
+/// The message of the error that [`server_error`] finds.
 pub fn failure(reply: &RawDocument) -> Option<String> {
     server_error(reply).map(|error| words(error).to_owned())
 }

@@ -30,7 +30,7 @@ pub enum TopicError {
         topic: String,
         /// The registered topic.
         other: String,
-        /// The number.
+        /// The number of both topics.
         number: u32,
         /// The collection that registers topics.
         registry: Namespace,

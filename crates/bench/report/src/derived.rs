@@ -119,7 +119,7 @@ pub(crate) fn judged(line: &Line) -> impl DoubleEndedIterator<Item = &Probe> {
 /// A high percentile of a latency.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Tail {
-    /// Its name.
+    /// The name, such as `p99`.
     pub name: &'static str,
     /// Picks its value.
     pub of: fn(&Latency) -> Option<u64>,

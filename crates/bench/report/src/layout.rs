@@ -165,7 +165,8 @@ pub(crate) fn lines(table: &Table, screen: Screen) -> Vec<String> {
     blocks(&least, keys(table), width).into_iter().flat_map(block).collect()
 }
 
-/// The number of leading columns that name a row: those of words before the first number, or the first.
+/// The number of leading columns that name a row: the columns of words before the first column of numbers. If
+/// no column has numbers, the first column.
 fn keys(table: &Table) -> usize {
     let words = table.columns.iter().take_while(|column| column.align == Align::Left).count();
     if words == table.columns.len() { 1 } else { words.max(1) }
@@ -239,7 +240,7 @@ fn shrink(widths: &mut [usize], column: usize, min: usize, width: usize) {
     }
 }
 
-/// Narrows columns until a line fits: first the flexible one, then the widest. None vanishes.
+/// Narrows columns until a line fits: first the flexible one, then the widest. No column vanishes.
 fn squeeze(widths: &mut [usize], flexible: Option<usize>, width: usize) {
     if let Some(flexible) = flexible {
         shrink(widths, flexible, FLEXIBLE_MIN, width);
@@ -257,7 +258,7 @@ fn widest(table: &Table, column: usize) -> usize {
     heading.into_iter().chain(cells).max().unwrap_or(0)
 }
 
-/// A cell in the lines of its column.
+/// A cell as lines of text, with the width of its column.
 struct Shown {
     text: Vec<String>,
     tone: Tone,

@@ -1,6 +1,6 @@
 //! Forms sentences and lists.
 
-/// Between two words that must stay on one line.
+/// The non-breaking space between two words that must stay on one line.
 pub(crate) const GLUE: char = '\u{a0}';
 
 /// Words that belong to the number before them.

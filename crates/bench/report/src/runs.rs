@@ -7,7 +7,7 @@ use crate::layout::{Document, Screen};
 use crate::tables::{Cell, Table, Tone, verdict_word};
 use crate::units::{bytes, counted, counted_in, exact_rate, or_dash};
 
-/// Characters of a moment up to its minute.
+/// The number of characters of an RFC 3339 time up to its minute.
 const MINUTE: usize = 16;
 
 /// A run in a list.

@@ -17,7 +17,7 @@ pub struct EventSinks {
     pub dir: RunDir,
     /// The live view, if the console has one.
     pub live: Option<Box<dyn LiveView>>,
-    /// The recorder of a shard, for joining it with the other shards.
+    /// The recorder of a shard, for joining it with the other shards; `None` for a whole run.
     pub shard: Option<Recorder>,
     /// The first error of the run directory, if any.
     pub disk: Option<anyhow::Error>,

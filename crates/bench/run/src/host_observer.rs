@@ -17,7 +17,7 @@ const EVERY: Duration = Duration::from_millis(100);
 const PAUSE_PER_LOOK: u32 = 50;
 /// The longest pause between two samples.
 const PAUSE_MAX: Duration = Duration::from_secs(1);
-/// The samples of an hour; older ones are dropped.
+/// The limit of kept samples: those of an hour. Older samples are dropped.
 const SAMPLES_MAX: usize = 36_000;
 
 /// The sampling thread. It ends when this value is dropped.

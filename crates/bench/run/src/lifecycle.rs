@@ -73,7 +73,8 @@ pub fn check(name: &str, loaded: Loaded, options: &LoadOptions, start: Option<Mo
     Ok(Checked { loaded, plan, subject, shard })
 }
 
-/// Reads the options, finds the server and opens a session in which one load is varied. Selects that load before anything starts.
+/// Reads the options, finds the server and opens a session in which one load is varied. Checks that the plan
+/// has such a load before anything starts.
 ///
 /// # Errors
 /// When the scenario or an option is invalid, the server cannot be reached, or the run cannot begin.

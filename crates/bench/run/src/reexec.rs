@@ -22,7 +22,7 @@ const VARIABLE: &str = "PLIMSOLL_SECRET_WORDS";
 /// The placeholder of a secret word in the command line, followed by its index in the list. No option accepts it as a value: a
 /// program that does not know it, such as another version, fails instead of running without a server.
 const STAND_IN: &str = "@PLIMSOLL_SECRET_WORDS.";
-/// The number of quoted log lines.
+/// The largest number of log lines that [`last_words`] joins.
 const LOG_LINES: usize = 3;
 
 /// The path of this program, for starting it again.

@@ -25,14 +25,14 @@ pub use listing::{Listed, State, label, list, set_label};
 pub use locate::{Named, Whole, is_run, locate, locate_any, locate_run_or_matrix, resolve, runs_in};
 pub use prune::{Rule, check, remove, surplus};
 
-/// Marks the directory of an earlier attempt of a run.
+/// Part of a directory's name that marks an earlier attempt of a run.
 pub const ASIDE: &str = ".cut-";
 /// The directory of all runs if `--out` is absent.
 pub const RUNS: &str = "plimsoll-runs";
 /// The free space that a run needs to start, in bytes.
 const ROOM_BYTES_MIN: u64 = 32 << 20;
 
-/// The number of leading events to search for the run's start.
+/// The number of events, from the first on, that are searched for the run's start.
 const STARTED_WITHIN: usize = 16;
 
 const EVENTS: &str = "events.ndjson";
@@ -79,7 +79,8 @@ impl RunDir {
         check_room(&path)?;
         let file = |name| File::create(path.join(name)).map(BufWriter::new).with_context(here);
         let events = file(EVENTS)?;
-        // A lock that ends with this process marks the run as running. A file system without locks still has runs.
+        // A lock that ends with this process marks the run as running. On a file system without locks the run
+        // works, but is not recognised as running.
         let _ = events.get_ref().try_lock();
         let (events, intervals) = (events, HdrLog::new(file(INTERVALS)?, started_ms).with_context(here)?);
         Ok(Self { path, events, intervals })
@@ -196,7 +197,7 @@ pub fn ledger(run: &Path) -> PathBuf {
     run.join(LEDGER)
 }
 
-/// The path for the storage of an embedded server. Several servers are counted from 0.
+/// The path for the storage of the embedded server with this index, from 0: `storage`, `storage-2` and so on.
 pub fn storage(run: &Path, index: usize) -> PathBuf {
     run.join(if index == 0 { STORAGE.to_owned() } else { format!("{STORAGE}-{}", index + 1) })
 }

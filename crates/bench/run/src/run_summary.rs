@@ -21,7 +21,8 @@ use plimsoll_scenario::Plan;
 
 /// The minimum operations for comparing a rate with the ceiling.
 const OPERATIONS_MIN: u64 = 10;
-/// A load of this many nanoseconds needs no `OPERATIONS_MIN`, because the measurement of the ceiling takes as long.
+/// A load of at least this many nanoseconds needs no `OPERATIONS_MIN`, because the measurement of the ceiling
+/// takes as long.
 const LOAD_NS_MIN: u64 = 1_000_000_000;
 /// Below this headroom the tool, not the server, may limit the load.
 const HEADROOM_MIN: f64 = 2.0;
@@ -267,8 +268,8 @@ fn grown_per(
     (documents > 0).then(|| grown as f64 / documents as f64)
 }
 
-/// A search or a ladder overloads the system on purpose, so only expectations of integrity count. An unreachable server makes
-/// the run invalid: its errors prove nothing.
+/// Judges the expectations of a run. A search or a ladder overloads the system on purpose, so only
+/// expectations of integrity count. An unreachable server makes the run invalid: its errors prove nothing.
 pub fn expectations(
     summary: &Summary,
     integrity: Option<&Integrity>,

@@ -14,7 +14,7 @@ const CACHE: &str = "cache_bytes";
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HostedAs {
-    /// Its origin.
+    /// The kind of the server.
     pub kind: ServerKind,
     /// Its durability profile.
     pub profile: Option<String>,

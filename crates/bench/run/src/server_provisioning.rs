@@ -49,11 +49,11 @@ impl StartOptions {
 pub struct RunningServer {
     /// The deployment, addressed directly.
     pub deployment: Arc<Deployment>,
-    /// Its origin.
+    /// The kind of the server.
     pub kind: ServerKind,
     /// The process, if Plimsoll started it. It ends with this value.
     pub server: Option<Owned>,
-    /// The process of a server that others started, if it runs on this machine.
+    /// The process ID of a server that others started, if it runs on this machine.
     process: Option<u32>,
     /// The deployment as the load reaches it: through the proxies, if there are any.
     pub route: Arc<Deployment>,

@@ -39,11 +39,12 @@ pub use announcement::{announcement, phase_event};
 pub use open::Opening;
 use read_back::ReadBack;
 
-/// How long before the load to connect: short enough that no idle connection is closed.
+/// The time before the load at which the run connects, in nanoseconds: so short that no idle connection is
+/// closed meanwhile.
 const CONNECT_NS: u64 = 10 * clock::SECOND_NS;
 /// The interval at which a wait checks for a stop, in nanoseconds.
 const LOOK_NS: u64 = 100 * clock::MILLISECOND_NS;
-/// The largest answer of the null server.
+/// The largest answer of the null server, in bytes.
 const ANSWER_BYTES_MAX: usize = 16 << 20;
 
 /// The state of a run in progress.
@@ -71,13 +72,13 @@ pub struct Session {
     pub start_at_ms: Option<u64>,
     /// Whether the run is the warm-up of a suite's test, which has no verdict.
     pub warm_up: bool,
-    /// Actual start of the load.
+    /// Actual start of the load, in milliseconds since 1970. `None` before the start.
     pub began_ms: Option<u64>,
     /// The measurements so far.
     pub summary: Summary,
     /// Every server sample.
     pub samples: Vec<ServerSample>,
-    /// The result of a ladder.
+    /// The result of a ladder; `None` for any other run.
     pub ladder: Option<Ladder>,
     /// The reason why the run ended early, if it did.
     pub ended: Ended,
@@ -97,7 +98,7 @@ pub struct Session {
     pub connections: usize,
     /// CPU time of the system's processes under load, in nanoseconds.
     pub server_cpu_ns: u64,
-    /// Whether one of them restarted under load, so that their CPU time is unknown.
+    /// Whether one of the system's processes restarted under load, so that their CPU time is unknown.
     pub server_restarted: bool,
     /// The last phase, second by second.
     pub watched: ObservedLoad,
@@ -108,7 +109,7 @@ pub struct Session {
     calibrates: bool,
     observer: Option<Observer>,
     host: Option<HostObserver>,
-    /// Watches this process.
+    /// Samples the CPU use of this process.
     own: Option<HostObserver>,
 }
 
@@ -243,7 +244,7 @@ impl Session {
         watch.during(|progress| self.system.audit(patience, progress))
     }
 
-    /// The unit of one operation.
+    /// Whether the load sends operations or requests.
     pub const fn sends(&self) -> Sends {
         sends(&self.loaded)
     }

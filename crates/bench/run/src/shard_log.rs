@@ -17,7 +17,7 @@ const FORMAT: u32 = 1;
 /// The largest line, in bytes: a second of hundreds of operations has some megabytes.
 const LINE_BYTES_MAX: u64 = 256 << 20;
 
-/// One line.
+/// One line of the file.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Line {
@@ -39,7 +39,7 @@ struct Head {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Began {
-    /// The phase's index in the plan.
+    /// The phase's index in the plan, if any.
     pub key: Option<usize>,
     /// Nanoseconds from the run's start.
     pub from_ns: u64,

@@ -1,8 +1,8 @@
 //! Builds the embedded server once, into the cache.
 //!
 //! `cargo install` fetches one exact version with the dependencies of its lock file (`--locked`); cargo
-//! verifies the registry's checksum of every crate. The build runs in a directory beside its target, which is
-//! then renamed. So a program in the cache is always complete.
+//! verifies the registry's checksum of every crate. The build runs in a temporary directory, which is renamed
+//! to its final name at the end. So a program in the cache is always complete.
 
 use std::env;
 use std::ffi::OsString;
@@ -161,7 +161,8 @@ fn not_run(error: RunError) -> InstallError {
     }
 }
 
-/// Runs in the cache, so that no `.cargo/config.toml` of the user's project applies.
+/// Builds cargo's command. Cargo runs in the cache's directory, so that no `.cargo/config.toml` of the user's
+/// project applies.
 fn command(cargo: OsString, cache: &Cache, root: &Path, target: &Path) -> Result<Command, Error> {
     let mut command = Command::new(cargo);
     let version = format!("={VERSION}");

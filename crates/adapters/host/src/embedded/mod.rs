@@ -43,7 +43,7 @@ pub enum Error {
     /// The server is not installed.
     #[error("the embedded server is not installed: run `plimsoll server install` (about 6 minutes, once)")]
     NotInstalled,
-    /// The library that follows the server's writes cannot be built.
+    /// The library that copies the server's synced writes, for a power loss, cannot be built.
     #[error(transparent)]
     Power(#[from] power::Error),
     /// The process does not start.

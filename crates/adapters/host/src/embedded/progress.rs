@@ -56,7 +56,7 @@ const ESTIMATE_MIN: f64 = 3.0;
 #[derive(Debug)]
 pub(super) struct Tracker {
     step: Step,
-    /// The moment at which the last unit was finished.
+    /// Nanoseconds from the installation's start to the last finished unit.
     advanced_ns: u64,
 }
 
@@ -83,7 +83,8 @@ impl Tracker {
         Progress { step: self.step.clone(), elapsed_ns, remaining_ns: self.remaining_ns(elapsed_ns) }
     }
 
-    /// None when the build takes longer than estimated: a better estimate needs the next unit.
+    /// The estimated nanoseconds to the end. `None` outside the compilation and early in it, and when the
+    /// build takes longer than estimated: a better estimate needs the next unit.
     fn remaining_ns(&self, elapsed_ns: u64) -> Option<u64> {
         let Step::Compiling { done, total, .. } = self.step else { return None };
         let percent = time_percent(f64::from(done) / f64::from(total.max(1)) * f64::from(UNITS));

@@ -13,7 +13,6 @@ const OVERHEAD: usize = 96;
 /// The index on `_id`.
 pub(crate) const ID_INDEX: &str = "_id_";
 
-/// One collection.
 #[derive(Debug, Default)]
 pub(crate) struct Collection {
     documents: Vec<Box<[u8]>>,

@@ -13,7 +13,7 @@ use super::update;
 use crate::serve::reply::{self, Batch};
 use crate::serve::{Request, common};
 
-/// The first batch of a find without a batch size, as in MongoDB.
+/// The number of documents in the first batch of a find without a batch size, as in MongoDB.
 const FIRST_BATCH: u64 = 101;
 /// The limit of open cursors.
 const CURSORS_MAX: usize = 10_000;
@@ -71,8 +71,8 @@ fn find(store: &mut Store, request: &Request<'_>, out: &mut Vec<u8>) {
     batch(store, cursor, None, count_max, single, out);
 }
 
-/// Answers with the next batch of a cursor. If documents remain, keeps the cursor under its number or a new
-/// number.
+/// Answers with the next batch of a cursor. If documents remain, keeps the cursor under the number `id`, or
+/// under a new number if `id` is `None`.
 fn batch(
     store: &mut Store,
     mut cursor: Cursor,
@@ -183,7 +183,7 @@ fn is_set(body: &RawDocument, field: &str) -> bool {
     }
 }
 
-/// A non-negative number of any type.
+/// A field's non-negative number, of any numeric type.
 fn number(body: &RawDocument, field: &str) -> Option<u64> {
     match body.get(field).ok()?? {
         RawBsonRef::Int32(number) => u64::try_from(number).ok(),

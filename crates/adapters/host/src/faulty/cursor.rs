@@ -7,7 +7,7 @@ use crate::serve::reply::Batch;
 /// The limit of document bytes in one batch, as in MongoDB.
 const BATCH_BYTES_MAX: usize = 16 * 1024 * 1024;
 
-/// The position of a reader.
+/// The state of an open cursor.
 #[derive(Clone, Debug)]
 pub(crate) struct Cursor {
     pub(crate) namespace: String,

@@ -68,7 +68,7 @@ fn add_text(bytes: &[u8], value: Range<usize>, found: &mut Candidates) {
     );
 }
 
-/// Spreads consecutive numbers.
+/// Mixes a number, so that consecutive numbers give unrelated results.
 pub(super) const fn scramble(number: u64) -> u64 {
     mix(number.wrapping_add(STEP))
 }

@@ -5,9 +5,11 @@ use bson::{Bson, Document, RawDocument, doc};
 use super::store::{Refusal, Store};
 use crate::serve::{DOCUMENT_LEN_MAX, Request, reply};
 
-/// MongoDB's error codes.
+/// MongoDB's error code for an `_id` that exists.
 const DUPLICATE_KEY: i32 = 11000;
+/// MongoDB's error code for an operation that needs too much memory.
 const EXCEEDED_MEMORY_LIMIT: i32 = 146;
+/// MongoDB's error code for a document that is too large.
 const OBJECT_TOO_LARGE: i32 = 10334;
 
 /// The limit of write errors in one answer. Further documents still count as not inserted.

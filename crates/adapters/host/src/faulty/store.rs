@@ -21,13 +21,13 @@ type Place = (String, Box<[u8]>);
 /// A document before its last update, and the connection that sent the update.
 type Previous = (Box<[u8]>, u64);
 
-/// The limit of remembered documents before their last update.
+/// The limit of documents whose version before their last update is remembered.
 const PREVIOUS_MAX: usize = 100_000;
 
 /// The limit of open transactions.
 const TRANSACTIONS_MAX: usize = 10_000;
 
-/// The state behind the lock.
+/// The state of a faulty server, which all connections share.
 #[derive(Debug)]
 pub(crate) struct Store {
     options: Options,
@@ -36,7 +36,7 @@ pub(crate) struct Store {
     updated: u64,
     /// The last updated documents as they were before the update, and the connection that sent the update.
     previous: HashMap<Place, Previous>,
-    /// Reads of updated documents by other connections.
+    /// The number of finds by `_id` from another connection than the one that last updated the document.
     foreign_reads: u64,
     record: DefectLog,
     pub(crate) collections: BTreeMap<String, Collection>,
@@ -161,8 +161,8 @@ impl Store {
     }
 
     /// Acknowledges the update of a stored document. Applies the update, or introduces a defect: forgets it,
-    /// repeats it, or applies a part of it. An updated document keeps about its size, so updates take no more
-    /// memory.
+    /// repeats it, or applies a part of it. An update hardly changes a document's size, so the memory limit
+    /// does not count updates.
     pub(crate) fn update(&mut self, namespace: &str, key: &[u8], [once, twice, part]: [Box<[u8]>; 3]) {
         self.updated += 1;
         let defects = self.options.defects;
@@ -215,7 +215,8 @@ impl Store {
         self.open.remove(session);
     }
 
-    /// Stores the documents of a transaction, or the first half of them. Each may get a further defect.
+    /// Stores the documents of a transaction, or the first half of them. Each stored document may get a
+    /// further defect.
     pub(crate) fn commit(&mut self, session: &[u8]) -> Commit {
         let documents = self.open.remove(session).unwrap_or_default();
         if !self.has_room_for(&documents) {
@@ -352,7 +353,8 @@ fn treatment(options: Options, number: u64) -> Treatment {
     }
 }
 
-/// Whether this document, of `every` consecutive documents, gets this kind of defect.
+/// Whether the document, update, transaction or read with this number (from 1) gets a defect. One of `every`
+/// consecutive numbers does. With a seed, each `kind` of defect selects other numbers.
 fn is_chosen(number: u64, every: u64, seed: Option<u64>, kind: u64) -> bool {
     let Some((stretch, position)) = (number - 1).checked_div(every).zip((number - 1).checked_rem(every))
     else {

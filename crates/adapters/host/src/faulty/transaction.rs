@@ -5,8 +5,9 @@ use bson::{RawDocument, doc, rawdoc};
 use super::store::{Commit, Store};
 use crate::serve::{Request, reply};
 
-/// MongoDB's error codes.
+/// MongoDB's error code for a write conflict.
 const WRITE_CONFLICT: i32 = 112;
+/// MongoDB's error code for a write concern that is not fulfilled.
 pub(super) const WRITE_CONCERN_FAILED: i32 = 64;
 
 /// Whether a command is part of a transaction.
@@ -25,7 +26,8 @@ pub(crate) fn insert(store: &mut Store, request: &Request<'_>, out: &mut Vec<u8>
     store.keep(session, starts, documents);
 }
 
-/// Commits. After a half the outcome is unknown, as after a lost answer.
+/// Commits a transaction. If only its first half was stored, the answer leaves the outcome unknown, as a lost
+/// answer does.
 pub(crate) fn commit(store: &mut Store, request: &Request<'_>, out: &mut Vec<u8>) {
     let Some(session) = session(request.body) else { return no_session(out) };
     match store.commit(&session) {

@@ -95,7 +95,8 @@ fn changed(stored: &[u8], update: &RawDocument) -> Result<Box<[u8]>, Refused> {
     Ok(document.to_vec().map_err(damaged)?.into_boxed_slice())
 }
 
-/// Adds to an integer, or inserts it; a sum that does not fit into 32 bits takes 64.
+/// Adds `step` to an integer field, or inserts the field. A sum that does not fit into 32 bits is stored in
+/// 64 bits.
 fn increment(document: &mut Document, field: &str, step: &Bson) -> Result<(), Refused> {
     let value = document.get(field).cloned().unwrap_or(Bson::Int32(0));
     let sum = match (&value, step) {

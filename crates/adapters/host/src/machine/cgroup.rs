@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::{Mount, mounts, read};
 
-/// The deepest hierarchy that is read.
+/// The limit of levels that are read in a hierarchy.
 const DEPTH_MAX: usize = 32;
 
 /// The directories whose quotas apply to a process: its cgroups and their ancestors.
@@ -32,7 +32,7 @@ impl Cgroup {
         }
     }
 
-    /// The directory of version 2, unless it is the root, which holds every process.
+    /// The directory of the version 2 cgroup. `None` if it is the root, which holds every process.
     pub(super) fn unified(&self) -> Option<&Path> {
         self.unified.as_deref()
     }

@@ -7,7 +7,7 @@ pub(super) struct CpuTime {
     pub(super) idle: u64,
     /// Time that the hypervisor gave to other machines.
     pub(super) stolen: u64,
-    /// The whole time.
+    /// All time, idle and stolen time included.
     pub(super) total: u64,
 }
 

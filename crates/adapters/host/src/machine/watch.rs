@@ -33,12 +33,12 @@ struct Counters {
     at_ns: u64,
     threads: Option<HashMap<(u32, u32), ThreadTime>>,
     cpus: Option<CpuTime>,
-    /// CPUs in the affinity mask.
+    /// The number of CPUs in the affinity mask.
     affinity: Option<usize>,
     quota_cores: Option<f64>,
     throttled_ns: Option<u64>,
     pressure_is_own: bool,
-    /// For CPUs, input and output, memory.
+    /// Microseconds in which some task waited: for CPUs, for input and output, for memory.
     pressure_us: [Option<u64>; 3],
     disk_busy_ms: Option<u64>,
 }
@@ -90,7 +90,7 @@ impl HostWatch {
     }
 }
 
-/// The CPUs that some of the processes may use.
+/// The CPUs that at least one of the processes may use.
 fn affinity(pids: &[u32]) -> Option<CpuSet> {
     let of = |pid: &u32| sched_getaffinity(Pid::from_raw(i32::try_from(*pid).ok()?)).ok();
     pids.iter().filter_map(of).reduce(|mut all, set| {

@@ -28,7 +28,7 @@ pub(crate) fn milliseconds(document: &RawDocument, path: &[&str]) -> Option<u64>
     }
 }
 
-/// A text.
+/// The text at a path.
 pub(crate) fn text(document: &RawDocument, path: &[&str]) -> Option<String> {
     at(document, path)?.as_str().map(str::to_owned)
 }

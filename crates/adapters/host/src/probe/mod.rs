@@ -125,9 +125,9 @@ impl Probe {
     }
 }
 
-/// The whole status takes hundreds of kilobytes on a busy server, so the request leaves out the large, unread
-/// sections. `repl` is small and contains the majority's lag; the state of each member needs a second
-/// request, `replSetGetStatus`.
+/// A request for `serverStatus`. The whole status takes hundreds of kilobytes on a busy server, so the
+/// request leaves out the large, unread sections. `repl` is small and contains the majority's lag; the state
+/// of each member needs a second request, `replSetGetStatus`.
 fn status_request() -> RawDocumentBuf {
     rawdoc! { "serverStatus": 1, "metrics": 0, "locks": 0, "tcmalloc": 0, "transactions": 0 }
 }

@@ -76,7 +76,7 @@ fn cache(status: &RawDocument, sample: &mut ServerSample) {
     sample.disk_read_bytes = count(status, &["wiredTiger", "block-manager", "bytes read"]);
 }
 
-/// In `queues.execution` since 8.0, in `wiredTiger.concurrentTransactions` before.
+/// Reads the tickets: in `queues.execution` since MongoDB 8.0, in `wiredTiger.concurrentTransactions` before.
 fn tickets(status: &RawDocument, sample: &mut ServerSample) {
     let either = |side, path: &[&str]| {
         let new = [&["queues", "execution", side], path].concat();
@@ -91,7 +91,8 @@ fn tickets(status: &RawDocument, sample: &mut ServerSample) {
     sample.read_tickets_waiting = either("read", &["normalPriority", "queueLength"]);
 }
 
-/// In their own section since 8.0 (WiredTiger 11.3), in `transaction` before.
+/// Reads the checkpoint counters: in the section `checkpoint` since MongoDB 8.0 (WiredTiger 11.3), in
+/// `transaction` before.
 fn checkpoints(status: &RawDocument, sample: &mut ServerSample) {
     let either = |new, old| {
         count(status, &["wiredTiger", "checkpoint", new])

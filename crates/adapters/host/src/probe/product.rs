@@ -77,7 +77,7 @@ fn service(name: &str) -> Option<&'static str> {
     services.into_iter().find_map(|(suffix, product)| domain.ends_with(suffix).then_some(product))
 }
 
-/// Cosmos DB adds the type to an answer.
+/// Recognises Cosmos DB (RU) by the field `_t`, which it adds to its answers.
 fn by_type(answers: &Answers) -> Option<&'static str> {
     let mut both = [&answers.build, &answers.hello].into_iter().flatten();
     both.any(|answer| text(answer, &["_t"]).is_some()).then_some(AZURE_RU)

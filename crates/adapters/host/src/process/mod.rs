@@ -24,7 +24,7 @@ pub struct Usage {
     pub rss_bytes: Option<u64>,
     /// The peak of resident memory, in bytes.
     pub rss_bytes_max: Option<u64>,
-    /// Threads.
+    /// The number of threads.
     pub threads: Option<u64>,
     /// Voluntary context switches of the main thread.
     pub switches_voluntary: Option<u64>,

@@ -34,7 +34,8 @@ fn threads_in(tasks: &Path, ticks_per_s: u64) -> Option<HashMap<u32, ThreadTime>
     (!threads.is_empty()).then_some(threads)
 }
 
-/// Scheduler statistics count nanoseconds; the older `stat` counts ticks of usually 10 ms.
+/// Reads the CPU time of one thread from its directory in `/proc`. The scheduler's `schedstat` counts
+/// nanoseconds; the older `stat`, read if it is missing, counts ticks of usually 10 ms.
 fn thread(directory: &Path, ticks_per_s: u64) -> Option<ThreadTime> {
     let file = |name: &str| fs::read_to_string(directory.join(name)).ok();
     file("schedstat")

@@ -5,9 +5,9 @@
 
 use plimsoll_measure::clock::{Instant, MILLISECOND_NS, SECOND_NS};
 
-/// The burst that an idle line may send, as line time.
+/// The burst that an idle line may send, as the time that the line takes for these bytes.
 const BURST_NS: u64 = 20 * MILLISECOND_NS;
-/// Bytes pass in portions of this line time, so that a fast line moves no single bytes.
+/// Bytes pass in portions that occupy the line for this time, so that a fast line moves no single bytes.
 const PORTION_NS: u64 = 5 * MILLISECOND_NS;
 
 /// A token bucket with the rate of a line.

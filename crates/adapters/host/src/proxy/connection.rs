@@ -43,12 +43,12 @@ struct Connection {
     shared: Arc<Shared>,
 }
 
-/// The end of a connection.
+/// The reason why a connection ended.
 #[derive(Debug, PartialEq, Eq)]
 enum End {
     /// Both streams have ended and were delivered.
     Both,
-    /// One side broke.
+    /// A socket failed.
     Broken,
     Forced(ForcedEnd),
 }
@@ -122,7 +122,8 @@ impl Connection {
         self.to_client.apply(disturbances);
     }
 
-    /// One side broke. The other side does not notice while the connection is half open.
+    /// Handles a socket that failed. In a half-open connection the other side must not notice, so this waits
+    /// until the disturbances change.
     async fn broken(&self, receiver: &mut DisturbanceReceiver) -> End {
         if self.to_server.is_swallowing() || self.to_client.is_swallowing() {
             receiver.changed().await;
@@ -155,8 +156,8 @@ fn reset(sides: &mut [&mut TcpStream]) {
     });
 }
 
-/// Sends FIN to both sides and waits for theirs. Closing a socket with unread bytes would send RST, so they
-/// are read.
+/// Sends FIN to both sides and waits for theirs. Closing a socket with unread bytes would send RST, so this
+/// reads and drops them.
 async fn close_gracefully(sides: &mut [&mut TcpStream], shared: &Shared) {
     for side in &mut *sides {
         // The socket may be closed already.

@@ -50,7 +50,7 @@ impl Disturbances {
         self.lasting.clear();
     }
 
-    /// The forced end of new connections: that of the newest cut or reset.
+    /// The forced end of new connections: that of the newest cut or reset in force.
     fn standing(&self) -> Option<ForcedEnd> {
         self.lasting.iter().rev().find_map(|(_, disturbance)| forced_end(*disturbance))
     }

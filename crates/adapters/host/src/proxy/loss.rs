@@ -18,8 +18,8 @@ pub(super) struct Loss {
 }
 
 impl Loss {
-    /// Drops `bytes` after 2²⁰ ÷ `per_mebibyte` bytes on average. The gaps are evenly distributed between one
-    /// byte and twice their mean.
+    /// Drops runs of `bytes` bytes. The gap before each run is 2²⁰ ÷ `per_mebibyte` bytes on average,
+    /// uniformly distributed between one byte and twice this mean.
     pub(super) fn new(per_mebibyte: NonZeroU32, bytes: NonZeroU32, random: &mut Random) -> Self {
         let gap_mean = (MEBIBYTE / u64::from(per_mebibyte.get())).max(1);
         let mut loss = Loss { gap_mean, run: bytes.get().into(), gap_left: 0, run_left: 0 };

@@ -172,7 +172,7 @@ fn serve(
 ) {
     runtime.spawn(accept(listener, shared, disturbances.clone()));
     runtime.block_on(async {
-        // Waiting fails once the proxy has ended.
+        // If the proxy is gone, waiting fails; serving ends then too.
         let _ = disturbances.wait_for(|disturbances| disturbances.closing).await;
     });
 }

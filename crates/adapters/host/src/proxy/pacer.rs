@@ -108,7 +108,7 @@ pub(super) struct Alarm {
 }
 
 impl Alarm {
-    /// Lets the pacer poll the task again at `at`, or earlier.
+    /// Registers a wake-up of the task at `at`, unless an earlier wake-up is registered.
     pub(super) fn set(&mut self, at: Instant, pacer: &Pacer, cx: &Context<'_>) {
         let now = clock::now();
         if self.set.is_none_or(|set| set > at || set <= now) {

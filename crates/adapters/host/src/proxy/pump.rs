@@ -31,9 +31,9 @@ pub(super) struct Pump {
     random: Random,
     queue: Queue,
     alarm: Alarm,
-    /// The sender has ended the stream.
+    /// Whether the sender has ended the stream.
     over: bool,
-    /// Bytes were swallowed.
+    /// Whether bytes, or the end of the stream, were swallowed.
     has_gap: bool,
 }
 

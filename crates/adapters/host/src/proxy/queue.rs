@@ -8,7 +8,7 @@ use plimsoll_measure::clock::Instant;
 pub const QUEUE_BYTES_MAX: usize = 32 * 1024 * 1024;
 /// The limit of chunks in transit, for each connection and direction; above it reading stops.
 const CHUNKS_MAX: usize = 256 * 1024;
-/// An empty queue frees memory above this.
+/// An empty queue keeps at most this many bytes of memory.
 const IDLE_BYTES_MAX: usize = 256 * 1024;
 
 /// A due time before every clock reading.
@@ -69,7 +69,7 @@ impl Queue {
         self.mark(0, due);
     }
 
-    /// The bytes that are due now.
+    /// The state of the first chunk at `now`.
     pub(super) fn head(&self, now: Instant) -> Head<'_> {
         match self.chunks.front() {
             None => Head::Empty,

@@ -7,7 +7,7 @@ use plimsoll_measure::random::{STEP, mix};
 pub(super) struct Random(u64);
 
 impl Random {
-    /// The sequence with this number among those of a seed.
+    /// Starts a sequence. A seed has one sequence for each number.
     pub(super) fn new(seed: u64, number: u64) -> Self {
         Random(mix(seed).wrapping_add(mix(!number)))
     }

@@ -17,13 +17,13 @@ pub(super) struct Rule {
     swallowing: bool,
     /// One loss for each disturbance that drops bytes.
     losses: Vec<Loss>,
-    /// The bucket of the slowest throttle.
+    /// The bucket of the slowest throttle; `None` without a throttle.
     bucket: Option<Bucket>,
     /// One entry for each delay.
     delays: Vec<Delay>,
 }
 
-/// The delay of bytes.
+/// The delay of each chunk: `delay_ns`, and a random time below `jitter_ns`.
 #[derive(Clone, Copy, Debug)]
 struct Delay {
     delay_ns: u64,
@@ -37,7 +37,7 @@ pub(super) enum Intake {
     UpTo(usize),
     /// Read again at this moment.
     From(Instant),
-    /// Read again after a delivery.
+    /// Read again after a delivery, or after the disturbances change.
     Blocked,
 }
 
@@ -51,7 +51,7 @@ pub(super) struct Decision {
 }
 
 impl Rule {
-    /// Combines disturbances from `now` on.
+    /// Combines the disturbances of one direction; `now` is the moment at which the combination begins.
     pub(super) fn of(disturbances: &[Disturbance], way: OneWay, now: Instant, random: &mut Random) -> Self {
         let mut rule = Rule::default();
         let mut narrowest: Option<u64> = None;

@@ -61,7 +61,7 @@ impl Tally {
     }
 }
 
-/// Adds one.
+/// Adds one to a counter.
 pub(super) fn count(counter: &AtomicU64) {
     counter.fetch_add(1, Ordering::Relaxed);
 }

@@ -1,10 +1,11 @@
 //! Runs a simulated replica set: members on ports of this process that replicate, elect, step down and roll back.
 //!
-//! All members share one lock, so that a test decides the order of events. A member's documents follow from its log of commands,
-//! as in Raft: a candidate needs the votes of a majority, and a member votes only for a log that is not older than its log. So a write
-//! that a majority has survives every election, and a write that fewer have may be rolled back. A secondary lacks the last entries
-//! of the primary, as the lag says, until a command waits for a majority. Members store documents as the faulty server does,
-//! without defects; they support retryable writes and no transactions.
+//! All members share one lock, so that a test decides the order of events. A member's documents follow from
+//! its log of commands, as in Raft: a candidate needs the votes of a majority, and a member votes only for a
+//! log that is not older than its own. So a write that a majority has survives every election, and a write
+//! that fewer have may be rolled back. A secondary lacks the primary's last entries, as many as the lag,
+//! until a command waits for a majority. Members store documents as the faulty server does, without defects;
+//! they support retryable writes and no transactions.
 
 use std::net::{SocketAddr, TcpListener};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -59,9 +60,9 @@ impl Default for Options {
 pub struct NotElected {
     /// The candidate.
     pub member: usize,
-    /// The members that may vote for the candidate.
+    /// The number of members that may vote for the candidate.
     pub votes: usize,
-    /// The votes that the candidate needs.
+    /// The number of votes that the candidate needs.
     pub majority: usize,
 }
 
@@ -83,14 +84,14 @@ impl ReplicaSet {
     /// With fewer than one or more than [`MEMBERS_MAX`] members.
     pub fn start(options: Options) -> Result<Self, Error> {
         assert!((1..=MEMBERS_MAX).contains(&options.members), "from 1 to {MEMBERS_MAX} members");
-        // Members know each other's addresses, so that all ports are reserved before the first member listens.
+        // Members know each other's addresses, so all ports are reserved before the first member listens.
         let reserved = (0..options.members).map(|_| TcpListener::bind(("127.0.0.1", 0)));
         let reserved = reserved.collect::<Result<Vec<_>, _>>()?;
         let addresses = reserved.iter().map(|port| port.local_addr()).collect::<Result<Vec<_>, _>>()?;
         let names = addresses.iter().map(ToString::to_string).collect();
         let name = options.name.clone();
         let mut state = State::new(options);
-        // All members are connected and equal, so that the first gets every vote.
+        // All members are connected and equal, so the first gets every vote.
         state.elect(0).unwrap_or_default();
         let shared = Arc::new(Shared::new(name, names, state));
         let listeners = reserved.into_iter().enumerate().map(|(index, port)| listen(&shared, index, port));

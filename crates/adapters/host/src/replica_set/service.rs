@@ -20,7 +20,7 @@ const NOT_PRIMARY: Code = (10107, "NotWritablePrimary");
 const NO_SECONDARY_OK: Code = (13435, "NotPrimaryNoSecondaryOk");
 const INTERRUPTED: Code = (11602, "InterruptedDueToReplStateChange");
 
-/// One member.
+/// The service of one member.
 #[derive(Clone, Debug)]
 pub(crate) struct MemberService {
     pub shared: Arc<Shared>,

@@ -8,16 +8,16 @@ use super::member::{DocumentName, Member};
 use super::{NotElected, Options};
 use crate::serve::Request;
 
-/// All members behind one lock.
+/// All members of a replica set. One lock protects them.
 #[derive(Debug)]
 pub(crate) struct State {
     pub members: Vec<Member>,
     options: Options,
     /// The newest term.
     term: u64,
-    /// Whether secondaries get nothing.
+    /// Whether replication is paused.
     pub is_held: bool,
-    /// Whether the set ends.
+    /// Whether the set is being dropped, so that all waits end.
     pub is_closing: bool,
     rolled_back: Vec<DocumentName>,
 }
@@ -44,7 +44,8 @@ impl State {
         if member.leads.is_some() { Some(index) } else { self.primary().filter(|_| member.is_connected()) }
     }
 
-    /// Elects a member, which needs the votes of a majority. A member votes for a candidate whose log is not older than its log.
+    /// Elects a member, which needs the votes of a majority. A member votes for a candidate whose log is not
+    /// older than its own.
     ///
     /// # Errors
     /// [`NotElected`]; nothing changes.
@@ -111,8 +112,8 @@ impl State {
         member.len() - shared[self.majority() - 1]
     }
 
-    /// Time passes between two greetings: at the second greeting, the others have all entries that the
-    /// primary had at the first.
+    /// Handles a client's greeting of a member. Greetings stand for the passing of time: at each greeting of
+    /// the primary, the secondaries get the entries that the primary had at the greeting before.
     pub fn greet(&mut self, index: usize) {
         let len = self.members[index].len();
         let greeted = std::mem::replace(&mut self.members[index].greeted, len);

@@ -30,7 +30,8 @@ impl Inbox {
         Ok(got > 0)
     }
 
-    /// The buffer grows only with received bytes, by doubling: an announced length alone allocates nothing.
+    /// Makes room for further bytes. The buffer grows only with received bytes, by doubling: an announced
+    /// length alone allocates nothing.
     fn make_room(&mut self) {
         if self.unread.is_empty() {
             self.unread = 0..0;

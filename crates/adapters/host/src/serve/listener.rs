@@ -103,7 +103,7 @@ impl<S: Service> Shared<S> {
         });
     }
 
-    /// False when the server closes.
+    /// Waits for a connection or the close event; false when the server closes.
     fn wait_for_connection(&self, listener: &TcpListener) -> bool {
         let mut both = [PollFd::new(listener, PollFlags::IN), PollFd::new(&self.close_event, PollFlags::IN)];
         // The loop checks again, interrupted or not.

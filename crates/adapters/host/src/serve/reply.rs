@@ -21,7 +21,8 @@ pub(crate) fn framed(request: &Request<'_>, out: &mut Vec<u8>, write: impl FnOnc
     }
 }
 
-/// Header, response flags (8: can await), cursor, first document's number, number of documents.
+/// Begins an OP_REPLY: header, response flags (8: can await), cursor, first document's number, number of
+/// documents.
 fn start_legacy(out: &mut Vec<u8>, response_to: i32) -> usize {
     let at = out.len();
     for number in [0, 0, response_to, OP_REPLY, 8, 0, 0, 0, 1] {
@@ -97,12 +98,12 @@ impl<'a> Batch<'a> {
         self.count += 1;
     }
 
-    /// The bytes of the documents so far.
+    /// The size of the documents so far, in bytes.
     pub(crate) fn len_bytes(&self) -> usize {
         self.out.len() - self.array
     }
 
-    /// The documents so far.
+    /// The number of documents so far.
     pub(crate) fn count(&self) -> usize {
         self.count
     }
@@ -131,7 +132,7 @@ fn end(out: &mut Vec<u8>, at: usize) {
     out[at..at + 4].copy_from_slice(&len.to_le_bytes());
 }
 
-/// The limits on messages keep the lengths and counts of an answer far below 2^31.
+/// Converts a length or a count of an answer. The limits on messages keep both far below 2^31.
 fn int(value: usize) -> i32 {
     i32::try_from(value).unwrap_or(i32::MAX)
 }

@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicBool;
 use super::inbox::Inbox;
 use super::{AnswerDelay, Request, Service, reply};
 
-/// Answers are sent when no input remains, or at this length.
+/// Gathered answers are sent at this length in bytes, or when no input remains.
 const FLUSH_LEN: usize = 1024 * 1024;
 
 /// Serves the connection with this number until it ends.

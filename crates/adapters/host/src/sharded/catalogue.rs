@@ -116,7 +116,7 @@ impl Sharded {
         shards
     }
 
-    /// Splits the chunk that holds a key; the new chunk begins there.
+    /// Splits the chunk that holds a key; the new chunk begins at the key.
     pub fn split(&mut self, middle: &Document) {
         let key = self.key_of(middle);
         let chunk = self.chunk_of(&key);
@@ -146,7 +146,7 @@ fn equality(filter: &RawDocument, field: &str) -> Option<Bson> {
     }
 }
 
-/// A hash of the key's bytes. It is not MongoDB's, but spreads as evenly.
+/// A hash of the key's bytes. It is not MongoDB's hash, but distributes keys as evenly.
 fn hash(key: &[Bson]) -> u64 {
     let bytes = bson::doc! { "key": key }.to_vec().unwrap_or_default();
     mix(fnv1a(FNV_BASIS, &bytes))

@@ -37,7 +37,8 @@ pub struct Options {
     pub routers: usize,
     /// Whether routers return documents that another shard owns, as MongoDB's never should.
     pub shows_orphans: bool,
-    /// Whether the addresses of the shards are in another network than the clients.
+    /// Whether the shards are in a network that clients cannot reach: routers then list unreachable
+    /// addresses.
     pub is_private: bool,
     /// The settings of each shard; its name is `shard0`, `shard1`, …
     pub shard: replica_set::Options,

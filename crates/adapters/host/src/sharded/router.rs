@@ -18,14 +18,14 @@ const CURSORS_MAX: usize = 10_000;
 /// An address at which nothing listens.
 const UNREACHABLE: &str = "127.0.0.1:1";
 
-/// One router.
+/// One mongos of a simulated cluster.
 #[derive(Debug)]
 pub(super) struct Router {
     pub shards: Arc<Vec<Shard>>,
     pub catalogue: Arc<Mutex<Catalogue>>,
     cursors: Mutex<HashMap<i64, Cursor>>,
     cursors_opened: AtomicU64,
-    /// Commands besides greetings.
+    /// The number of received commands, without greetings.
     pub commands: AtomicU64,
     /// Whether finds return documents that another shard owns.
     shows_orphans: bool,
@@ -33,7 +33,7 @@ pub(super) struct Router {
     is_private: bool,
 }
 
-/// The open cursors of a find on its shards.
+/// The open cursors of a find: the index of each shard, and the number of its cursor.
 #[derive(Debug)]
 struct Cursor {
     shards: Vec<(usize, i64)>,
@@ -169,7 +169,7 @@ impl Router {
         merged
     }
 
-    /// The shards that a command's filter selects. A collection that is not sharded is on the first.
+    /// The shards that a command's filter selects. A collection that is not sharded is on the first shard.
     fn targets(&self, request: &Request<'_>, field: &str) -> Vec<usize> {
         let everything = rawdoc! {};
         let filter = request.body.get_document(field).unwrap_or(&everything);
@@ -209,7 +209,8 @@ impl Router {
         batch("firstBatch", documents, id, request)
     }
 
-    /// The documents of an answer without orphans, which another shard owns. A document without its shard key stays.
+    /// Removes the orphans from a shard's documents: those that another shard owns. Keeps documents that lack
+    /// a field of the shard key.
     fn owned(&self, namespace: &str, shard: usize, documents: Vec<Bson>) -> Vec<Bson> {
         let catalogue = self.catalogue();
         let sharded = catalogue.collections.get(namespace).filter(|_| !self.shows_orphans);
@@ -284,7 +285,7 @@ fn greeting() -> Document {
     greeting
 }
 
-/// The command with its sections in its body.
+/// The command as one document: its updates and deletes are moved from document sections into the body.
 fn whole(request: &Request<'_>) -> Document {
     let mut command = Document::try_from(request.body).unwrap_or_default();
     for section in ["updates", "deletes"] {
@@ -297,7 +298,7 @@ fn whole(request: &Request<'_>) -> Document {
     command
 }
 
-/// Adds the answer of one shard. `indexes` are the places of the shard's documents in the command.
+/// Adds the answer of one shard. `indexes` are the positions of the shard's documents in the whole command.
 fn merge(merged: &mut Document, answer: Document, indexes: Option<&[usize]>) {
     for (key, value) in answer {
         match (key.as_str(), value) {

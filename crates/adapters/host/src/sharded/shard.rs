@@ -17,7 +17,7 @@ use crate::serve::{Request, Service};
 pub(super) struct Shard {
     pub name: String,
     pub set: Arc<Shared>,
-    /// The commands that it received, by name.
+    /// The number of commands that the shard received, by name.
     pub counts: Mutex<BTreeMap<String, u64>>,
 }
 
@@ -47,7 +47,7 @@ impl Shard {
         Document::from_reader(answer.as_slice()).unwrap_or_default()
     }
 
-    /// The primary, after a wait for an election.
+    /// The primary. Without a primary, waits for an election.
     fn primary(&self) -> Option<usize> {
         let has_primary = |state: &mut State| state.primary().is_some() || state.is_closing;
         self.set.wait(self.set.state(), WAIT_MAX, has_primary).0.primary()

@@ -7,7 +7,7 @@ use crate::Failure;
 
 /// The database of the benchmark. Each client writes to the collection that has the client's name.
 pub(crate) const DATABASE: &str = "plimsoll_bench";
-/// The size of a document. The script for PyMongo makes the same document.
+/// The size of a document, in bytes. The script for PyMongo makes the same document.
 const LEN: usize = 100;
 /// The offset of the `_id`'s last eight bytes: after the length, the type, the name with its NUL, and four bytes.
 const NUMBER_AT: usize = 4 + 1 + 4 + 4;

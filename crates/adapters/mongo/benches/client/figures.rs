@@ -20,7 +20,7 @@ pub(crate) struct Row {
     pub(crate) below_driver: Spread,
 }
 
-/// A workload's rows.
+/// The results of all clients in one workload.
 pub(crate) struct Table {
     pub(crate) workload: Workload,
     /// One row per client, in the order of [`Client::ALL`].
@@ -30,9 +30,9 @@ pub(crate) struct Table {
 /// A goal of the lean client.
 pub(crate) struct Bar {
     pub(crate) claim: &'static str,
-    /// The measurements.
+    /// The measured value.
     pub(crate) measured: f64,
-    /// Whether the claim holds.
+    /// Whether the goal is met.
     pub(crate) met: bool,
 }
 

@@ -24,7 +24,7 @@ pub(crate) struct Testbed {
     pub(crate) server: String,
     /// The machine of the clients.
     pub(crate) machine: Environment,
-    /// The embedded server, which stops when the value is dropped.
+    /// The embedded server, which stops when the value is dropped; `None` for the user's server.
     _running: Option<Server>,
 }
 

@@ -33,9 +33,9 @@ pub(crate) struct Measured {
 }
 
 impl Plan {
-    /// Takes about a minute.
+    /// The full measurement, which takes about a minute.
     pub(crate) const FULL: Plan = Plan { rounds: 5, slices: 20, singles: 500, batches: 5 };
-    /// Only shows that everything still runs.
+    /// A small measurement, which only shows that everything still runs.
     pub(crate) const SMALL: Plan = Plan { rounds: 1, slices: 1, singles: 20, batches: 2 };
 
     fn order(&self, workload: Workload) -> Order {

@@ -9,7 +9,7 @@ use crate::place::Testbed;
 use crate::rounds::Plan;
 use crate::workload::Workload;
 
-/// The tables and bars as text.
+/// The tables and the goals as text.
 pub(crate) fn table(place: &Testbed, plan: &Plan, figures: &Figures) -> String {
     let mut out = String::new();
     line(&mut out, format_args!("server   {}", place.server));

@@ -15,7 +15,7 @@ use super::WAIT_SHARE_MAX;
 const DIRTY_SHARE_MAX: f64 = 0.20;
 /// WiredTiger's `eviction_trigger`: above this share, threads that serve clients first evict pages of any kind.
 const USED_SHARE_MAX: f64 = 0.95;
-/// Fewer evicted pages per second are normal.
+/// From this number of pages per second on, evictions by clients' threads count.
 const EVICTIONS_PER_S_MIN: f64 = 10.0;
 
 /// Finds a full or dirty cache, and clients' threads that evict pages or wait for them.
@@ -67,7 +67,7 @@ fn waiting(sides: (&Observation, &Observation)) -> Result<(bool, Reading), NotOb
     Ok((departed, share("share of the service time spent on pages", shares)))
 }
 
-/// The time that clients' threads spent on the cache; the server may report only parts of it.
+/// The microseconds that clients' threads spent on the cache: the sum of the parts that the server reports.
 fn waited_us(sample: &ServerSample) -> Option<u64> {
     let parts = [
         sample.cache_application_read_us,

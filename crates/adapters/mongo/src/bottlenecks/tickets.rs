@@ -9,7 +9,7 @@ use plimsoll_measure::sample::ServerSample;
 
 /// If this share is in use on average, some operation nearly always finds no free ticket.
 const IN_USE_MAX: f64 = 0.90;
-/// The average number of waiting operations.
+/// From this average number of waiting operations on, the tickets are too few.
 const WAITING_MIN: f64 = 1.0;
 
 /// Finds write or read tickets that are all in use, or that operations wait for. Servers since 7.0 adjust their number at run

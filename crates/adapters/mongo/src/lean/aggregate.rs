@@ -28,7 +28,7 @@ impl Buffers {
 
     pub fn prepare(&mut self, work: Work<'_>, number: u64) -> Option<()> {
         let (Command::Aggregate(pipeline) | Command::Count(pipeline)) = work.command else { return None };
-        // A request above the server's limit gets no answer and counts as refused.
+        // A request above the server's limit is not sent and counts as refused.
         let Self { query, preference } = self;
         let written = query.call().body(|out| {
             write(out, work, pipeline, number);

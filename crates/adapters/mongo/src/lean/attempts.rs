@@ -15,9 +15,9 @@ pub(super) enum Attempt {
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Attempts {
     count: u32,
-    /// The reported answer of the earlier attempts.
+    /// The reported answer of the earlier attempts; `None` before the first answer.
     earlier: Option<Reply>,
-    /// The advice of the last answer.
+    /// The retry advice that follows from the last answer.
     pub advice: RetryAdvice,
 }
 

@@ -15,7 +15,7 @@ pub(super) struct Query {
     more: Call,
     reply: FindReply,
     namespace: Namespace,
-    /// The advice of the last answer.
+    /// The retry advice that follows from the last answer.
     pub advice: RetryAdvice,
 }
 

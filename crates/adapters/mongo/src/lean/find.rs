@@ -20,7 +20,7 @@ pub(super) struct Buffers {
     aim: OperationTarget,
     /// Whether the server returns whole documents.
     whole: bool,
-    /// The advice of the last answer.
+    /// The retry advice that follows from the last answer.
     pub advice: RetryAdvice,
 }
 
@@ -64,7 +64,8 @@ impl Buffers {
     pub fn prepare_for(&mut self, work: Work<'_>, aim: OperationTarget) {
         self.aim = aim;
         let written = self.request.filter(|out| work.builder.write_filter(out, work.command, aim));
-        // A filter above the server's limit also exceeds the limit of every document, which was checked at compile time.
+        // The compilation of the plan checked the filter against the size limit of every document, so the
+        // filter fits.
         debug_assert!(written.is_ok());
     }
 

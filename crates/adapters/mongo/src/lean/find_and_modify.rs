@@ -21,10 +21,10 @@ pub(super) struct Buffers {
     reply: CallReply,
     aim: OperationTarget,
     pending: Option<PendingWrite>,
-    /// The session of retryable writes, and the number of the prepared one.
+    /// The session of retryable writes; `None` without retries. `number` is that of the prepared write.
     session: Option<SessionId>,
     number: i64,
-    /// The advice of the last answer.
+    /// The retry advice that follows from the last answer.
     pub advice: RetryAdvice,
 }
 
@@ -52,7 +52,7 @@ impl Buffers {
                 Mark::new(session, number).write_retryable(out);
             }
         });
-        // A request above the server's limit gets no answer and counts as refused.
+        // A request above the server's limit is not sent and counts as refused.
         written.unwrap_or_default();
         Some(())
     }
@@ -90,7 +90,7 @@ impl Buffers {
     }
 }
 
-/// The returned document must be a possible version.
+/// Judges an answer: the returned document must be a possible version of the picked document.
 fn judge(work: Work<'_>, picked: Option<PickedDocument>, answer: &Answer<'_>) -> Outcome {
     let Some(picked) = picked.filter(|_| answer.outcome == Outcome::Acknowledged) else {
         return answer.outcome;
@@ -108,7 +108,7 @@ struct Answer<'a> {
     outcome: Outcome,
     /// Whether the command matched a document.
     matched: bool,
-    /// The returned document.
+    /// The returned document; `None` if the answer has none.
     value: Option<&'a [u8]>,
 }
 

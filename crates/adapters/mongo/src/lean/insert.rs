@@ -22,7 +22,7 @@ use crate::worker_ledger::WorkerLedger;
 pub(super) struct Buffers {
     batch: WriteBatch,
     reply: WriteReply,
-    /// Numbers of its documents.
+    /// The numbers of the prepared documents.
     numbers: Range<u64>,
     /// Numbers of the documents above this server's size limit, which were not pushed.
     oversized: Vec<u64>,

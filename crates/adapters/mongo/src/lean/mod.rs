@@ -53,7 +53,7 @@ pub struct Lean {
     routes: Routes,
     /// Whether members for all routes were found once. Later, a missing member fails the reads that need it.
     has_routes: AtomicBool,
-    /// Connections opened so far: each has its own session.
+    /// The number of sessions so far. Each connection that retries writes has its own session.
     opened: AtomicU64,
     /// Whether the worker has targets for other servers too.
     is_one_of_many: bool,
@@ -70,14 +70,14 @@ pub struct Lane {
     misled: bool,
     /// The attempts of the prepared operation.
     attempts: Attempts,
-    /// The retries that the server supports, as it described itself.
+    /// The retries that the server supports, according to its answer to `hello`.
     support: Support,
 }
 
 /// The retries that a server supports.
 #[derive(Clone, Copy, Debug)]
 struct Support {
-    /// Whether it executes a numbered write once.
+    /// Whether the server executes a numbered write only once, even if it arrives twice.
     numbers: bool,
     /// Whether writes are retried by default.
     writes: bool,
@@ -295,7 +295,7 @@ impl Buffers {
         }
     }
 
-    /// The advice of the last answer.
+    /// The retry advice that follows from the last answer.
     const fn advice(&self) -> RetryAdvice {
         match self {
             Self::Insert(buffers) => buffers.advice(),

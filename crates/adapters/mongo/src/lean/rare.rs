@@ -78,7 +78,8 @@ impl Buffers {
         }
     }
 
-    /// The advice of the last answer. Transactions and appended lists are not sent again.
+    /// The retry advice that follows from the last answer. Transactions and appended lists are not sent
+    /// again.
     pub const fn advice(&self) -> RetryAdvice {
         match self {
             Self::Range(buffers) => buffers.advice(),

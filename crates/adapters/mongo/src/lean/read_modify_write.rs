@@ -15,7 +15,7 @@ use crate::setup::{Command, FindShape, Selection, Setup};
 pub(super) struct Buffers {
     find: find::Buffers,
     change: change::Buffers,
-    /// The advice of the last answer.
+    /// The retry advice that follows from the last answer.
     pub advice: RetryAdvice,
 }
 

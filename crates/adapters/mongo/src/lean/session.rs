@@ -14,7 +14,7 @@ use crate::statement;
 #[derive(Debug)]
 pub(super) struct Session {
     mark: Mark,
-    /// The commit or the abort.
+    /// The encoder of the command that ends a transaction: a commit or an abort.
     last: Call,
     /// The last answer.
     pub reply: CallReply,
@@ -97,7 +97,7 @@ impl Session {
         }
     }
 
-    /// Ends a transaction that the server has not ended; without an answer it ends by its time limit.
+    /// Aborts the transaction. If the server does not answer, the transaction ends by its time limit.
     pub async fn abort(&mut self, connection: &mut Connection) {
         if connection.is_broken() {
             return;

@@ -19,7 +19,7 @@ use crate::outcome::{of_error, outcome};
 use crate::setup::{Command, FindShape, Purpose};
 use crate::statement;
 
-/// The documents in a find's first batch: as many as fit one reply.
+/// The requested documents of a find's first batch, so many that the server returns as many as fit one reply.
 const FIND_BATCH: i32 = 1_000_000;
 
 /// A prepared transaction.
@@ -27,7 +27,8 @@ const FIND_BATCH: i32 = 1_000_000;
 pub(super) struct Buffers {
     steps: Vec<Step>,
     session: Session,
-    /// The outcome, once sent: a transaction is not retried.
+    /// The outcome; `None` until the transaction is sent. A further attempt repeats the outcome and sends
+    /// nothing.
     ended: Option<Outcome>,
 }
 
@@ -39,7 +40,7 @@ struct Step {
     pending: Option<PendingWrite>,
     /// Numbers of the documents of an insert.
     numbers: Range<u64>,
-    /// Documents inserted, found or changed.
+    /// The number of documents that were inserted, found or changed.
     documents: u64,
 }
 
@@ -90,7 +91,7 @@ impl Buffers {
                 }
                 read_concern(out, level);
             });
-            // A command above the server's limit ends the transaction without an answer.
+            // A command above the server's limit is not sent, and ends the transaction.
             written.unwrap_or_default();
         }
         Some(())
@@ -217,7 +218,7 @@ impl Step {
         Some(())
     }
 
-    /// The documents that it inserts, replaces or deletes.
+    /// The numbers of the documents that the step inserts, replaces or deletes.
     fn writes(&self) -> impl Iterator<Item = Range<u64>> {
         let changed = self.pending.filter(|_| self.documents > 0);
         [self.numbers.clone()].into_iter().chain(changed.map(|pending| pending.numbers()))
@@ -298,7 +299,7 @@ fn write_find(out: &mut Vec<u8>, work: Work<'_>, aim: OperationTarget, shape: &F
     append::boolean(out, "singleBatch", true);
 }
 
-/// The code and the message.
+/// The code and the message of the first write error in an answer.
 pub(super) fn first_write_error(body: &RawDocument) -> Option<(i32, &str)> {
     let errors = body.get_array("writeErrors").ok()?;
     let first = errors.into_iter().next()?.ok()?.as_document()?;

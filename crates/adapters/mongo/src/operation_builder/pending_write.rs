@@ -9,7 +9,7 @@ use crate::worker_ledger::PendingChange;
 /// A change noted as sent.
 ///
 /// Attempts to increment add up, so each has its own note: an attempt without an answer keeps its note, and a
-/// further attempt gets a new note. All attempts of any other change write the same value:
+/// further attempt gets a new note. All attempts of any other change write the same value.
 ///
 /// An attempt without an answer leaves its document in doubt: even after the answer to a retry, the server
 /// may still execute the first attempt. Only an acknowledgement ends the doubt, because both attempts write

@@ -43,9 +43,9 @@ pub enum InvalidConnections {
          `connections` or `writers` to at most {pool}, remove maxPoolSize, or use client: driver"
     )]
     PoolTooSmall {
-        /// The pool.
+        /// The URI's `maxPoolSize`.
         pool: u32,
-        /// The connections of the load.
+        /// The number of connections of the load.
         load: u32,
     },
     /// An empty pool.

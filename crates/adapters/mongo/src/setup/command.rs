@@ -11,7 +11,7 @@ use crate::scenario::Returns;
 pub enum Selection {
     /// One document that this run inserted.
     Receipt(Keys),
-    /// All documents that match a filter.
+    /// The documents that match a filter.
     Filter(Program),
 }
 
@@ -46,9 +46,9 @@ pub enum Change {
 pub struct FindShape {
     /// The fields to return.
     pub projection: Option<Document>,
-    /// The order.
+    /// The order of the documents; `None` for any order.
     pub sort: Option<Document>,
-    /// The most documents.
+    /// The most documents in one find; `None` for no limit.
     pub limit: Option<u32>,
 }
 

@@ -85,7 +85,8 @@ impl Setup {
         all
     }
 
-    /// The different write concerns of writing operations, each with their names, in the order of the plan.
+    /// The different write concerns of writing operations, each with the names of its operations, in the
+    /// order of the plan.
     pub fn write_concerns(&self) -> Vec<(Option<&wire::WriteConcern>, Vec<&str>)> {
         let mut all: Vec<(Option<&wire::WriteConcern>, Vec<&str>)> = Vec::new();
         let named = self.commands.iter().zip(&self.concerns).zip(&self.names);
@@ -145,8 +146,8 @@ fn applicable(command: &Command, all: Concerns) -> Concerns {
     }
 }
 
-/// A secondary lags. A read at majority lags behind writes that fewer members acknowledged. A read at
-/// `available` may even return documents that were moved to another shard.
+/// Decides whether reads may be stale. A secondary lags. A read at majority lags behind writes that fewer
+/// members acknowledged. A read at `available` may even return documents that were moved to another shard.
 fn freshness(concerns: &Concerns, all_majority: bool, copies: Copies) -> Freshness {
     let committed = match concerns.read.as_deref() {
         Some("majority" | "snapshot") => !all_majority,
@@ -157,9 +158,9 @@ fn freshness(concerns: &Concerns, all_majority: bool, copies: Copies) -> Freshne
     if may_be_stale { Freshness::MayBeStale } else { Freshness::Latest }
 }
 
-/// Only a version read at majority is never rolled back. A read from a primary shows writes that a new
-/// primary may lack. A standalone server forgets an unacknowledged write only when it restarts, which only
-/// our own client notices.
+/// Decides how long a version that a read shows is valid. Only a version read at majority is never rolled
+/// back. A read from a primary shows writes that a new primary may lack. A standalone server forgets an
+/// unacknowledged write only when it restarts, which only our own client notices.
 fn validity(concerns: &Concerns, copies: Copies, client: Client) -> Validity {
     match (copies, concerns.read.as_deref()) {
         (Copies::Several, Some("linearizable")) => Validity::Ordered,

@@ -18,7 +18,7 @@ impl WorkerLedger {
         self.allocation.locate(number).map_or_else(Version::default, |slot| self.changes.versions.at(slot))
     }
 
-    /// Records that a change of the document in flight was acknowledged.
+    /// Records that the document's change in flight was acknowledged.
     pub fn acknowledge(&mut self, number: u64, change: PendingChange) {
         let Some(slot) = self.allocation.locate(number) else { return };
         match change {
@@ -29,7 +29,7 @@ impl WorkerLedger {
         self.note(number);
     }
 
-    /// Records that a change of the document in flight did not happen.
+    /// Records that the document's change in flight did not happen.
     pub fn withdraw(&mut self, number: u64, change: PendingChange) {
         if let Some(slot) = self.allocation.locate(number) {
             self.withdraw_at(slot, change);
@@ -149,7 +149,7 @@ mod tests {
         let numbers = ledger.take(50).unwrap();
         ledger.settle(numbers, State::Acknowledged);
         change(&mut ledger);
-        // Neither ledger is closed nor saved; the journal writer has written all that it received.
+        // The ledger is neither closed nor saved; the journal writer has written everything that it received.
         journal.close().unwrap();
         recover(dir).unwrap()
     }

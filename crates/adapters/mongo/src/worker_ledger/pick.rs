@@ -8,9 +8,10 @@ use crate::keys::{Candidates, Keys};
 use crate::setup::{Freshness, Purpose, Validity};
 use crate::shared_bounds::Origin;
 
-/// Random draws before the neighbours of the last drawn document are tried.
+/// The number of random draws before the neighbours of the last drawn document are tried.
 const DRAWS_MAX: u32 = 8;
-/// Neighbours that are tried before a document with a change in flight is picked.
+/// The number of neighbours that are tried before an unsuitable document is picked, such as one with a change
+/// in flight.
 const NEIGHBOURS_MAX: u64 = 4096;
 
 /// The document of an operation.
@@ -20,7 +21,7 @@ pub struct PickedDocument {
     pub number: u64,
     /// The lower bounds of a read. Until the operation is sent they are those of its preparation.
     pub bound: Bound,
-    /// The change noted as sent.
+    /// The change noted as sent; `None` for a read or a touch.
     pub change: Option<PendingChange>,
     /// The version that a read must return.
     pub freshness: Freshness,
@@ -103,7 +104,8 @@ impl WorkerLedger {
         Some(PickedDocument { change, ..picked })
     }
 
-    /// Notes a change and returns it, if it has an outcome to follow.
+    /// Notes the operation's change and returns it. `None` for a read, and for a touch, whose outcome is not
+    /// followed.
     fn note_change(&mut self, slot: Slot, fit: Fit, purpose: Purpose) -> Option<PendingChange> {
         match purpose {
             Purpose::Replace if fit == Fit::Good => {

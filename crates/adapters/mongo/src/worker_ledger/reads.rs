@@ -20,7 +20,7 @@ pub struct Bound {
     pub least: Option<u32>,
     /// The version that an earlier read has shown, if later reads must show it too.
     pub read: Option<u32>,
-    /// The number of connections opened before.
+    /// The number of connections that the worker had opened when the read was sent.
     pub epoch: u64,
     /// The server that the read is sent to.
     pub origin: Origin,

@@ -19,7 +19,7 @@ use plimsoll_wire::{ReadMode, ReadPreference};
 use crate::loads::{self, Loaded, NAMESPACE, OPERATIONS, WRITERS, wait_until};
 use crate::scripts::{TIMEOUT, ledger, plan, run};
 
-/// The documents after which the set changes.
+/// The number of stored documents after which the set changes.
 const EVENT_AFTER: usize = 500;
 
 const MAJORITY: &str = r#"{"write_concern": {"w": "majority"}}"#;
@@ -58,7 +58,7 @@ fn a_load_at_majority_survives_a_step_down_while_writes_wait_for_replication() {
     let set = set(0);
     let loaded = load(&set, MAJORITY, None, |set| {
         set.hold(true);
-        // Until all writers wait for a majority.
+        // Waits until all writers wait for a majority.
         wait_until(|| set.unconfirmed() >= WRITERS);
         set.isolate(0);
         set.elect(1).unwrap();
@@ -110,7 +110,7 @@ fn an_explicit_retry_needs_no_permission_of_the_uri() {
     assert!(loaded.retries > 0, "the operations in flight were sent again");
 }
 
-/// Inserts a document over a new lane; the outcome, and whether the lane must be opened again.
+/// Inserts a document over a lane. Returns the outcome, and whether the lane must be opened again.
 async fn insert(target: &Lean, lane: &mut <Lean as Target>::Lane) -> (Outcome, bool) {
     assert_eq!(target.prepare(lane, 0, 0), Prepared::Ready);
     (target.send(lane).await.outcome, target.is_broken(lane))
@@ -238,7 +238,7 @@ fn a_primary_that_falls_silent_does_not_hide_its_successor() {
         let primary = ReadPreference::default();
         assert_eq!(deployment.connect_for(&primary).await.unwrap().address().port, set.addresses()[0].port());
         set.kill(0);
-        // It accepts connections and answers none, as a frozen process does.
+        // The killed member's port accepts connections and answers none, as a frozen process does.
         let _silent = std::net::TcpListener::bind(set.addresses()[0]).unwrap();
         set.elect(1).unwrap();
         let found = deployment.connect_for(&primary).await.unwrap();

@@ -21,13 +21,13 @@ use plimsoll_wire::ConnectOptions;
 
 use crate::scripts::{TIMEOUT, ledger, plan, run};
 
-/// The operations of a load.
+/// The number of operations of a load.
 pub const OPERATIONS: u64 = 12_000;
 /// The longest wait of an audit for a member that lags: short, because some tests leave a member behind.
 const LAG_MAX: Duration = Duration::from_millis(300);
 /// The collection of every plan.
 pub const NAMESPACE: &str = "d.c";
-/// The writers of a load.
+/// The number of writers of a load.
 pub const WRITERS: usize = 4;
 
 /// The result of a load.
@@ -35,7 +35,7 @@ pub struct Loaded {
     setup: Arc<Setup>,
     deployment: Arc<Deployment>,
     ledger: Ledger,
-    /// Operations.
+    /// The number of acknowledged operations.
     pub acknowledged: u64,
     pub failed: u64,
     pub retries: u64,

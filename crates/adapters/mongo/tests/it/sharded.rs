@@ -31,7 +31,7 @@ pub fn shard(cluster: &Cluster, setup: &Setup, sharding: serde_json::Value, docu
     });
 }
 
-/// The commands of a name that each shard received.
+/// The number of commands with this name that each shard received.
 fn received(cluster: &Cluster, name: &str) -> [u64; 2] {
     [0, 1].map(|shard| cluster.received(shard).get(name).copied().unwrap_or(0))
 }

@@ -13,7 +13,8 @@ use crate::scripts::{deployment, ledger, name, run, setup, taken};
 
 /// The pause before an unreachable server is tried again.
 const PAUSE: Duration = Duration::from_millis(600);
-/// Shorter than an attempt at a silent server, and far longer than an answer, in nanoseconds.
+/// The longest allowed wait of an operation, in nanoseconds: shorter than an attempt at a silent server, and
+/// far longer than an answer.
 const WAIT_MAX_NS: u64 = 180 * MILLISECOND_NS;
 /// The time limit for a recovered server to get operations again, in nanoseconds.
 const BACK_MAX_NS: u64 = 60 * SECOND_NS;

@@ -1,7 +1,8 @@
 //! Installs PostgreSQL once into the cache.
 //!
-//! Maven fetches one exact version from Maven Central: an archive with the server and the libraries that it needs. Its SHA-256 is
-//! listed in `files.txt`. `tar` unpacks it into a directory beside the target, which is then renamed.
+//! Maven fetches one exact version from Maven Central: an archive with the server and the libraries that it
+//! needs. Its SHA-256 is listed in `files.txt`. `tar` unpacks the archive into a temporary directory, which
+//! is renamed to its final name at the end.
 
 use std::env::consts::{ARCH, OS};
 use std::ffi::OsString;
@@ -15,7 +16,7 @@ use plimsoll_install::{AtomicDir, Error, Lock, sibling};
 
 /// The installed version of PostgreSQL.
 pub const VERSION: &str = "15.18";
-/// The archive.
+/// The Maven project that fetches the archive.
 const PROJECT: Project<'_> =
     Project { pom: include_str!("pom.xml"), list: include_str!("files.txt"), form: Form::Unpacked };
 /// The archive's name in the list.

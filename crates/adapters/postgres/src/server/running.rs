@@ -20,14 +20,14 @@ const NAME: &str = "the PostgreSQL server";
 const PREFIX: &str = "plimsoll-postgres-";
 /// The time limit of a start, including the recovery after a kill, and the interval between two probes.
 const DEADLINE: Deadline = Deadline { limit: Duration::from_secs(60), poll_every: Duration::from_millis(10) };
-/// The attempts of a start whose port another program took.
+/// The limit of attempts of a start whose port another program took.
 const PORT_TRIES: u32 = 3;
-/// The line that ends a start.
+/// The log line at which a start is complete.
 const READY: &str = "database system is ready to accept connections";
 /// The role and the database of every connection.
 const USER: &str = "plimsoll";
-/// Runs a program under a nameless user, because PostgreSQL refuses to run as root. Outside of the user
-/// namespace, its files belong to root.
+/// The command that runs a program under an unprivileged user, because PostgreSQL refuses to run as root.
+/// Outside the user namespace, the program's files belong to root.
 const UNSHARE: [&str; 4] = ["unshare", "--user", "--map-user=1000", "--map-group=1000"];
 
 /// Settings of a server.

@@ -25,7 +25,7 @@ use news::{Incoming, Outgoing};
 use rows::{Records, SIGNAL, Signals, json, letter, record, signal, signed};
 use session::{PATIENCE, Prepared, Session, Sessions, config};
 
-/// The tables.
+/// The statements that create the tables.
 const SCHEMA: &str = include_str!("schema.sql");
 /// The largest size of the bodies in one statement, in bytes. A server refuses a gigabyte.
 const BYTES_MAX: usize = 32 << 20;
@@ -115,7 +115,7 @@ impl Postgres {
         Ok(rows.iter().map(|row| record(row, 0)).collect())
     }
 
-    /// The rows of a statement that is used rarely.
+    /// Runs a statement that is rare, and so is not prepared; returns its rows.
     async fn rare(&self, text: &str, params: &[&(dyn ToSql + Sync)]) -> Stored<Vec<Row>> {
         self.sessions.get().await?.rows(text, params).await
     }
@@ -144,7 +144,8 @@ pub async fn flushes(uri: &str) -> Stored<u64> {
     Ok(rows.first().and_then(|row| u64::try_from(row.get::<_, i64>(0)).ok()).unwrap_or(0))
 }
 
-/// The results of an insert: for each key that the server returns, the first item is new.
+/// The results of an insert. `new` contains the keys that the server inserted: the first item with such a key
+/// is new, all other items were known.
 fn inserted<K: Eq + std::hash::Hash>(keys: impl Iterator<Item = K>, mut new: HashSet<K>) -> Vec<Inserted> {
     keys.map(|key| if new.remove(&key) { Inserted::New } else { Inserted::Known }).collect()
 }
@@ -169,7 +170,7 @@ fn consumed<'a>(commits: &[&'a Commit]) -> (Vec<&'a str>, Vec<i64>, Vec<&'a str>
     (instances, versions, ids)
 }
 
-/// Columns of keys, in order.
+/// Sorted keys as two columns: instances and signal ids.
 fn keys<'a>(keys: impl Iterator<Item = &'a SignalKey>) -> (Vec<&'a str>, Vec<&'a str>) {
     let mut keys: Vec<_> = keys.collect();
     keys.sort();

@@ -21,7 +21,7 @@ const AGAIN: Duration = Duration::from_secs(5);
 const WAITING_MAX: usize = 256;
 /// The largest number of partitions in one notification. A server accepts 8,000 bytes.
 const PARTITIONS_MAX: usize = 1_000;
-/// A notification is a transaction, and need not wait for the disk.
+/// The statement that sends a notification. It is a transaction of its own that need not wait for the disk.
 const NOTIFY: &str =
     "SELECT set_config('synchronous_commit', 'off', true), pg_notify('plimsoll_workflow', $1)";
 
@@ -53,12 +53,12 @@ impl Outgoing {
             sleep(GATHER).await;
             let Some(partitions) = self.take() else { return };
             let Ok(session) = sessions.get().await else { continue };
-            // Lost news costs only time.
+            // Lost news only delays work until the next scan.
             drop(session.rows(NOTIFY, &[&text(&partitions)]).await);
         }
     }
 
-    /// The next partitions; none if no more exist, and then the sender stops.
+    /// The next partitions to send. `None` if none are left; the sender then stops.
     fn take(&self) -> Option<Vec<u16>> {
         let mut gathered = self.gathered.lock().unwrap_or_else(PoisonError::into_inner);
         let mut partitions = Vec::new();
@@ -88,7 +88,7 @@ pub(super) struct Incoming {
 #[derive(Debug)]
 struct Listening {
     texts: mpsc::Receiver<String>,
-    /// The connection ends with its client.
+    /// Kept because the connection ends when its client is dropped.
     _client: Client,
     connection: AbortHandle,
 }
@@ -132,14 +132,14 @@ impl Listening {
     }
 }
 
-/// Moves bytes, and forwards notifications until the connection ends.
+/// Drives the connection and forwards its notifications, until it ends.
 async fn forward(
     mut connection: tokio_postgres::Connection<Socket, NoTlsStream>,
     sender: mpsc::Sender<String>,
 ) {
     while let Some(Ok(message)) = poll_fn(|context| connection.poll_message(context)).await {
         if let AsyncMessage::Notification(notification) = message {
-            // A full channel already causes a scan.
+            // If the channel is full, the notification is lost; a scan finds its work.
             drop(sender.try_send(notification.payload().to_owned()));
         }
     }

@@ -21,12 +21,12 @@ fn unsigned(number: i64) -> u64 {
     u64::try_from(number).unwrap_or(0)
 }
 
-/// JSON bytes.
+/// A value as JSON.
 pub(super) fn json<T: Serialize>(value: &T) -> Stored<Vec<u8>> {
     serde_json::to_vec(value).map_err(|error| StoreError::Refused(error.to_string().into()))
 }
 
-/// The variant with a name; none if a later version has written it.
+/// The variant with this name; `None` for an unknown name, which a later version has written.
 fn named<T: DeserializeOwned>(name: &str) -> Option<T> {
     serde_json::from_value(Value::String(name.into())).ok()
 }
@@ -73,7 +73,7 @@ pub(super) fn letter(row: &Row) -> DeadLetter {
     }
 }
 
-/// The task of a row: its columns if its content cannot be read.
+/// The task of a row. If its body cannot be read, the task consists of the other columns and the error.
 pub(super) fn task(row: &Row) -> TaskRow {
     serde_json::from_slice(row.get(0)).unwrap_or_else(|error| {
         let status = named(row.get(4)).unwrap_or(TaskStatus::Closed);

@@ -68,7 +68,7 @@ impl Prepared {
 pub(super) struct Session {
     client: Client,
     statements: Vec<Statement>,
-    /// Moves bytes between the client and the server.
+    /// The handle of the task that moves bytes between the client and the server.
     connection: AbortHandle,
     patience: Duration,
     /// Whether an answer is overdue: the state of the connection is then unknown.
@@ -143,7 +143,7 @@ fn silent(patience: Duration) -> StoreError {
     StoreError::Unavailable(format!("no answer within {} s", patience.as_secs_f64()).into())
 }
 
-/// The connections.
+/// The connections of a store.
 #[derive(Debug)]
 pub(super) struct Sessions {
     config: Config,
@@ -154,7 +154,7 @@ pub(super) struct Sessions {
 /// Holds one connection.
 #[derive(Debug, Default)]
 struct Slot {
-    /// Statements under way.
+    /// The number of statements that use the connection now.
     busy: AtomicUsize,
     session: Mutex<Option<Arc<Session>>>,
 }
@@ -243,7 +243,7 @@ pub(super) fn config(uri: &str) -> Stored<Config> {
 
 /// The error of a refused connection: permanent if the URI is at fault, else transient.
 fn unopened(error: &Error) -> StoreError {
-    // Invalid authorization and an unknown database.
+    // Class 28 is an invalid authorization, class 3D an unknown database.
     let is_uri = |code: &str| code.starts_with("28") || code.starts_with("3D");
     match error.code() {
         Some(code) if is_uri(code.code()) => StoreError::Refused(reason(error)),
@@ -251,8 +251,8 @@ fn unopened(error: &Error) -> StoreError {
     }
 }
 
-/// Invalid data, violated constraints and exceeded limits are faults in the operation's content. All other
-/// errors are transient: a server that became read-only, a missing right.
+/// Classifies the error of a statement. Invalid data, violated constraints and exceeded limits are faults in
+/// the operation's content. All other errors are transient: a server that became read-only, a missing right.
 fn classify(error: &Error) -> StoreError {
     let is_content = |code: &str| ["22", "23", "54"].iter().any(|class| code.starts_with(class));
     match error.code() {

@@ -2,7 +2,7 @@
 //!
 //! Batches are sorted by id, so that two statements lock rows in the same order.
 
-/// Columns of an instance, in the order of the reader.
+/// The columns of an instance, in the order in which `rows.rs` reads them.
 macro_rules! record {
     ($table:literal) => {
         concat!(
@@ -77,8 +77,8 @@ pub(super) const PUBLISH: &str = "INSERT INTO signals \
      SELECT * FROM unnest($1::text[], $2::text[], $3::smallint[], $4::bigint[], $5::bigint[], $6::int[], $7::bytea[]) \
      ON CONFLICT (instance, id) DO NOTHING RETURNING instance, id";
 
-/// Data-modifying parts of a statement see the state before the statement. So the count of renewed partitions
-/// repeats the condition of the renewal.
+/// All parts of a statement see the state before the statement. So the number of owners is one, for the
+/// asking owner, plus the other owners whose time has not expired.
 pub(super) const LEASE: &str = concat!(
     "WITH clock AS MATERIALIZED (SELECT ",
     now!(),
@@ -131,7 +131,7 @@ pub(super) const DUE_RECORDS: &str = concat!(
 pub(super) const LOAD: &str = concat!("SELECT ", record!("i"), " FROM instances AS i WHERE i.id = ANY ($1)");
 
 /// The second list names consumed signals. They are deleted only with a change that won. A missing signal was
-/// applied before, so its change loses.
+/// applied before, so the change that consumes it loses.
 pub(super) const COMMIT: &str = "WITH x AS MATERIALIZED (SELECT * FROM unnest($12::text[], $13::bigint[], $14::text[]) \
          AS x (instance, version, id)), \
      late AS MATERIALIZED (SELECT x.instance FROM x WHERE NOT EXISTS \
@@ -193,6 +193,6 @@ pub(super) const SIGNALS: &str = concat!(
 /// Begins a search for instances.
 pub(super) const FIND: &str = concat!("SELECT ", record!("i"), " FROM instances AS i WHERE i.id > $1");
 
-/// The same search with empty states, because the server then reads no large values.
+/// The same search with empty bodies, because the server then reads no large values.
 pub(super) const LIST: &str = "SELECT i.id, i.partition, i.version, i.epoch, i.status, i.due_ms, i.definition, i.hash, i.key, i.note, \
      ''::bytea, i.changed_ms FROM instances AS i WHERE i.id > $1";

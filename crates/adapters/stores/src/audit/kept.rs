@@ -19,10 +19,10 @@ struct Range {
     /// The offset after the last record found.
     next: u64,
     sum: u64,
-    /// The first gaps.
+    /// The first gaps, at most `EXAMPLES_MAX`.
     gaps: Vec<Run>,
     gaps_left_out: u64,
-    /// Missing records.
+    /// The number of missing records.
     lost: u64,
 }
 

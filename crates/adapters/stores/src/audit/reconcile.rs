@@ -64,12 +64,12 @@ impl Reconcile {
         }
     }
 
-    /// The number of documents.
+    /// The number of documents so far.
     pub fn documents(&self) -> u64 {
         self.documents
     }
 
-    /// The result.
+    /// The report, after the last document.
     pub fn finish(self) -> Report {
         Report {
             format: FORMAT,

@@ -77,9 +77,11 @@ pub struct PartitionReport {
     pub expected: u64,
     /// Expected events that exist, each counted once.
     pub found: u64,
-    /// The first existing offset.
+    /// The lowest offset among all documents of the partition, also those that the source does not have.
+    /// `None` without documents.
     pub min: Option<u64>,
-    /// The last existing offset.
+    /// The highest offset among all documents of the partition, also those that the source does not have.
+    /// `None` without documents.
     pub max: Option<u64>,
     /// Missing events.
     pub missing: u64,

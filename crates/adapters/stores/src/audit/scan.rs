@@ -15,7 +15,7 @@ use super::report::Report;
 use crate::document::form::{Form, PAYLOAD_ID, checked_id};
 use crate::document::identity::Identity;
 
-/// Documents per reply.
+/// The number of documents that are requested for one reply.
 const BATCH: u32 = 10_000;
 /// The server's time limit for one reply.
 const REPLY_TIMEOUT: Duration = Duration::from_secs(120);

@@ -143,7 +143,7 @@ impl<'de> Value<'_> {
     }
 }
 
-/// Writes a name.
+/// Writes the name of a field, with its final NUL.
 struct Name<'a>(&'a mut Vec<u8>);
 
 impl<'de> DeserializeSeed<'de> for Name<'_> {

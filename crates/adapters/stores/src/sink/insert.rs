@@ -19,7 +19,7 @@ use crate::document::form::{Draft, Form, Id, Unfit};
 use crate::document::identity::{IdKind, Identity, ObjectIds};
 use crate::topics::Topics;
 
-/// The settings that all lanes of a sink's workers share.
+/// The settings that all connections of all workers share.
 #[derive(Debug)]
 pub(crate) struct InsertSettings {
     pub deployment: Deployment,
@@ -27,7 +27,7 @@ pub(crate) struct InsertSettings {
     pub topics: Topics,
     pub id_kind: IdKind,
     pub form: Form,
-    /// The field that stores an event's identity besides `_id`.
+    /// The field that stores an event's identity besides `_id`; `None` for no such field.
     pub source_field: Option<String>,
     pub concern: Option<WriteConcern>,
     pub promise: Promise,
@@ -249,7 +249,7 @@ impl Fill<'_> {
     }
 }
 
-/// The writes and flushes of all workers' insert sinks together.
+/// The inserted documents (`writes`) and the commands (`flushes`) of all workers' insert sinks together.
 #[derive(Debug, Default)]
 pub(crate) struct WriteCounts {
     writes: AtomicU64,

@@ -107,7 +107,7 @@ fn id<'a>(batch: &'a Batch, event: &Event) -> Option<&'a [u8]> {
     document.get(checked_id(document).ok()??.range_in(document))
 }
 
-/// Each event's `_id`.
+/// The bytes of each event's `_id` element; `None` without a valid `_id`.
 fn names(batch: &Batch) -> Vec<Option<&[u8]>> {
     batch.events().iter().map(|event| id(batch, event)).collect()
 }

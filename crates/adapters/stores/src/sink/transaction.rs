@@ -20,7 +20,7 @@ use crate::document::identity::{Identity, random};
 use crate::positions::{self, PositionCollection};
 use crate::topics::Topics;
 
-/// Attempts of a transaction, or of its commit, before its batches fail.
+/// The limit of attempts of a transaction, or of its commit; its batches then fail.
 const TRIES: u32 = 8;
 /// The pause before the first retry. It doubles with each retry.
 const PAUSE: Duration = Duration::from_millis(5);

@@ -22,7 +22,7 @@ use super::insert::refused;
 use super::transaction::{Outcome, Session, TransactionSettings};
 use super::transaction_buffer::{Added, TransactionBuffer, nanoseconds};
 
-/// The interval of checks for revoked partitions.
+/// The interval of checks for revoked partitions, in nanoseconds.
 const LOOK_NS: u64 = 20_000_000;
 
 /// Makes transactional sinks.

@@ -9,7 +9,7 @@ use super::vector_settings::{By, SourceField, Stored, VectorSettings};
 use crate::document::form::{Draft, Id};
 use crate::document::identity::Identity;
 
-/// Bytes of an identity for topic and partition.
+/// The number of bytes of an identity that hold the topic and the partition. They come first.
 const PARTITION_BYTES: usize = 8;
 
 /// Whether a sink wrote the value as its source field.

@@ -23,7 +23,7 @@ use super::vector_settings::VectorSettings;
 use super::verdict::{BatchVerdict, Existing, of_deployment, of_topic, split_if_replaced};
 use crate::document::identity::Identity;
 
-/// Fewer events than this do not justify another connection.
+/// The number of events per connection: a larger batch is divided among more connections.
 const EVENTS_MIN: usize = 32;
 
 pub use super::vector_settings::{By, Stored};
@@ -47,7 +47,7 @@ pub struct Vector {
 struct Current {
     batch: Arc<Batch>,
     verdict: BatchVerdict,
-    /// Commands in flight.
+    /// The number of commands in flight.
     left: usize,
 }
 

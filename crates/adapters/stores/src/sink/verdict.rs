@@ -147,7 +147,7 @@ impl BatchVerdict {
         self.failure.as_ref().is_some_and(|failure| failure.class == class)
     }
 
-    /// The verdict.
+    /// The verdict on the batch, from all collected results.
     pub fn verdict(mut self) -> Verdict {
         match self.failure {
             Some(failure) => Verdict::Failed(failure),

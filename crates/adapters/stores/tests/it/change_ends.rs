@@ -44,7 +44,7 @@ fn begin(server: &Server, db: &str) {
     assert_eq!(follow(server, db, is_kept).0.unwrap(), Ended::Aborted);
 }
 
-/// The changes arrive in one reply with the end, at every start.
+/// At every start of the pipeline, the changes arrive in one reply with the end of the stream.
 #[test]
 fn changes_before_a_collection_was_dropped_arrive() {
     let (server, db) = (shared(), "cs_dropped");

@@ -275,7 +275,8 @@ fn changes_and_positions_are_written_in_one_transaction() {
     assert_eq!((numbers(&server, db), next()), ((0..800).collect::<Vec<_>>(), Some(800)));
 }
 
-/// Otherwise a quiet collection of a busy server could not be resumed later, because the history before its last change expires.
+/// An idle stream must store newer positions: its last change may leave the server's history, and a stream
+/// cannot be resumed from there.
 #[test]
 fn an_idle_stream_follows_the_history_and_misses_nothing() {
     let server = shared();

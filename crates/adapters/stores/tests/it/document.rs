@@ -83,7 +83,7 @@ fn the_metadata_document_of_a_two_byte_key_has_71_bytes() {
     assert_eq!(Document::from_reader(out.as_slice()).unwrap(), expected);
 }
 
-/// Imitates a scan of a collection with such a field into another collection.
+/// Imitates a scan that copies a collection with a source field into another collection.
 #[test]
 fn a_copied_document_gets_its_own_source_and_other_values_are_refused() {
     let server = shared();

@@ -25,7 +25,8 @@ fn a_position_keeps_its_token_and_never_moves_back() {
     assert_eq!(store("pos_keep", "other").claim(&at).unwrap().position, None, "each pipeline has its own");
 }
 
-/// If a claim incremented any existing epoch, an abandoned attempt could repeat it.
+/// A claim raises the epoch from the value that it has read. If it incremented any value, an abandoned
+/// attempt could raise the epoch again.
 #[test]
 fn simultaneous_claims_get_consecutive_epochs() {
     let (_server, at) = (shared(), Partition::new("t", 0));

@@ -5,7 +5,7 @@ use crate::units::{bytes, exact, latency, ratio, short, three_digits, tidy};
 
 /// The approximate number of ticks that fit.
 const TICKS: usize = 6;
-/// The share of the axis left free above the largest value.
+/// The end of an axis as a multiple of the largest value, so that some space is free above the value.
 const ROOM: f64 = 1.06;
 /// The minimum space beyond the smallest and the largest change, as a logarithm.
 const CHANGE_ROOM: f64 = 0.01;

@@ -12,10 +12,8 @@ pub(crate) use axis::Axis;
 pub(crate) use decimate::Point;
 pub(crate) use draw::draw;
 
-/// A chart.
 #[derive(Clone, Debug)]
 pub(crate) struct Chart {
-    /// The title.
     pub title: String,
     /// One or two sentences on how to read the chart.
     pub caption: String,
@@ -31,7 +29,6 @@ pub(crate) struct Chart {
     pub rules: Vec<Rule>,
     /// The marked moments, or other positions of the horizontal axis, in rising order.
     pub marks: Vec<Mark>,
-    /// The size.
     pub size: Size,
 }
 
@@ -88,7 +85,6 @@ impl Size {
 pub(crate) struct Mark {
     /// The position.
     pub at: f64,
-    /// The label.
     pub label: String,
     /// The meaning.
     pub kind: MarkKind,
@@ -143,7 +139,6 @@ pub(crate) struct Dot {
     pub x: f64,
     /// Its height.
     pub y: f64,
-    /// The shape.
     pub shape: Shape,
     /// The tooltip.
     pub title: String,
@@ -167,7 +162,6 @@ pub(crate) struct Band {
     pub from: f64,
     /// Its end.
     pub to: f64,
-    /// The label.
     pub label: String,
     /// The meaning.
     pub kind: BandKind,
@@ -189,7 +183,6 @@ pub(crate) enum BandKind {
 pub(crate) struct Rule {
     /// The height.
     pub at: f64,
-    /// The label.
     pub label: String,
 }
 

@@ -10,7 +10,7 @@ pub(super) struct Bucket {
     pub from: f64,
     /// The end, 0 to 1 of the axis.
     pub to: f64,
-    /// The name.
+    /// The two ends of the bucket as text, such as `0:10 to 0:20`.
     pub name: String,
     /// The smallest and largest value of every series, as text; a dash for a series without any.
     pub values: Vec<String>,

@@ -2,7 +2,8 @@
 
 use plimsoll_measure::comparison::{Broken, Comparison};
 
-/// Failed expectations, invalid runs, and failed operations, if only B has them or B has more.
+/// Violated expectations and invalid runs; failed operations too, if only B has them or B has a larger share
+/// of them.
 pub(super) fn failures(comparison: &Comparison) -> Vec<String> {
     let pairs = comparison.pairs();
     let mut said: Vec<String> = comparison.broken.iter().map(|it| broken(it, pairs)).collect();

@@ -35,7 +35,7 @@ pub fn conclusions(comparison: &Comparison) -> Vec<String> {
     said
 }
 
-/// The reason without its advice, which the user overrode.
+/// The objection to a comparison that the user forced, without its advice.
 fn forced(why: &str) -> String {
     let first = why.lines().next().unwrap_or_default();
     let keys = why.lines().filter_map(|line| line.strip_prefix("  "));

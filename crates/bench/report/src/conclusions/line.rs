@@ -113,7 +113,7 @@ fn failed_within(line: &Line) -> Option<String> {
     Some(format!("The lowest rate that failed is {}, which {failed}.", exact_rate(lowest)))
 }
 
-/// The load of the line.
+/// ` of ` and the load of the line; empty without a load.
 fn of(line: &Line) -> String {
     if line.load.is_empty() { String::new() } else { format!(" of {}", line.load) }
 }

@@ -3,7 +3,7 @@
 use plimsoll_measure::histogram::Histogram;
 use serde::{Serialize, Serializer};
 
-/// The numbers of a distribution.
+/// The numbers of a distribution. Unknown numbers are absent.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Distribution {
     /// The number of values.

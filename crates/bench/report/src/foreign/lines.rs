@@ -18,7 +18,6 @@ pub(super) struct Lines<R> {
     buffer: Vec<u8>,
 }
 
-/// One line.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Line<'a> {
     /// Its number, from 1.

@@ -66,7 +66,7 @@ fn with_caution(mut foreign: Foreign) -> Foreign {
     foreign
 }
 
-/// The start of a source, and the whole source.
+/// The first `HEAD_BYTES` bytes of a source, and a reader that still returns the whole source.
 fn peek(mut source: impl BufRead) -> Result<(Vec<u8>, impl BufRead), Error> {
     let mut head = Vec::new();
     let read = Read::take(&mut source, HEAD_BYTES).read_to_end(&mut head);

@@ -159,7 +159,7 @@ pub(super) fn seconds(foreign: &Foreign) -> Table {
         .table()
 }
 
-/// The thresholds.
+/// The thresholds, with their measured values and whether they held.
 pub(super) fn thresholds(foreign: &Foreign) -> Table {
     Table::of("Thresholds, in the tool's units", &foreign.thresholds)
         .left("metric", |it| name(&it.metric))

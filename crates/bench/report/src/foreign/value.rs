@@ -222,7 +222,7 @@ pub enum Values {
     Counter {
         /// The sum.
         count: f64,
-        /// The sum in a second.
+        /// The sum per second of the test.
         rate_per_s: Option<f64>,
     },
     /// A value that rises and falls.

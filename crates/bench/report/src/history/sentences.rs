@@ -7,9 +7,9 @@ use crate::comparison::{change, p, value};
 use crate::prose::sentence;
 use crate::units::{NONE, counted, or_dash};
 
-/// Differences that a sentence lists.
+/// The maximum number of differences that a sentence lists.
 const DIFFERENCES_MAX: usize = 3;
-/// Characters of a moment up to its minute.
+/// The number of characters of an RFC 3339 time up to its minute.
 const MINUTE: usize = 16;
 
 /// The conclusions: the changes of the primary metric, the newest change of each other metric, and notes.

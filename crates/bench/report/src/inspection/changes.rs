@@ -7,7 +7,7 @@ use crate::prose::{plain, some};
 use crate::tables::{Cell, Table, Tone};
 use crate::units::{NONE, NOT_REPORTED, bytes, exact};
 
-/// Names in one sentence at most.
+/// The maximum number of names in one sentence.
 const NAMES_MAX: usize = 12;
 
 /// Numbers before and after. A number that is unknown both times has no row.

@@ -12,7 +12,7 @@ use crate::units::{NOT_REPORTED, bytes, counted, duration, exact, or_dash, perce
 
 /// The longest name in a column, in characters.
 const NAME_MAX: usize = 36;
-/// Characters of a moment; one with milliseconds fits.
+/// The longest time in a column, in characters: a time with milliseconds fits.
 const MOMENT_MAX: usize = 24;
 
 fn name(text: &str) -> String {
@@ -50,12 +50,12 @@ fn documents(collection: &Collection) -> String {
     reported(collection.documents, |documents| format!("{sign}{}", exact(documents)))
 }
 
-/// A mean number of bytes.
+/// A mean number of bytes, rounded, as text.
 pub(super) fn whole_bytes(mean: f64) -> String {
     bytes(mean.round().max(0.0) as u64)
 }
 
-/// A compression.
+/// A compression ratio as text, such as `3.20 ×`.
 pub(super) fn times_smaller(ratio: f64) -> String {
     format!("{} ×", three_digits(ratio))
 }
@@ -152,7 +152,7 @@ fn titled(what: &str, collection: &Collection) -> String {
     format!("{what} of {}", plain(&collection.namespace))
 }
 
-/// The fields.
+/// The fields of the inspected documents, with their types and sizes.
 pub(super) fn fields(collection: &Collection) -> Table {
     let Some(inventory) = &collection.inventory else { return Table::default() };
     let title = format!("{}: {}", titled("Fields", collection), chosen(inventory));
@@ -250,7 +250,7 @@ pub(super) fn found_in_words(collection: &Collection, field: &Forbidden) -> Stri
     plain(&format!("{} {number} of {}", field.pattern, collection.namespace))
 }
 
-/// Some documents.
+/// The sampled documents.
 pub(super) fn samples(collection: &Collection) -> Table {
     let left_out = |it: &Sample| match it.left_out {
         0 => String::new(),

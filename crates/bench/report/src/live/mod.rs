@@ -18,7 +18,7 @@ pub use crate::layout::Width;
 const DENSE_S: u64 = 20;
 /// The seconds between later lines.
 const SPARSE_S: u64 = 10;
-/// The start of the second part of a line.
+/// The indentation of every part of a line except the first.
 const CONTINUED: &str = "    ";
 /// The number of lines about an audit in a file or pipe.
 const AUDIT_PARTS: u64 = 4;
@@ -271,7 +271,7 @@ fn rate_words(stage: Stage, rate: f64, unit: &str) -> String {
     format!("{:<9} {:>9} {unit}", tables::stage(stage), exact_rate(rate))
 }
 
-/// Characters of a bar.
+/// The width of a bar, in characters.
 const CELLS: usize = 20;
 
 /// Progress by count: `load   ██████░░░░ 61 %   610,000 of 1,000,000 documents`.

@@ -1,4 +1,4 @@
-//! Formats a live line of one or several seconds, or of a partial one at the end of a phase.
+//! Formats a live line of one or several seconds, or of a partial second at the end of a phase.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,8 @@ use plimsoll_measure::interval::{IntervalLine, Spread};
 use crate::derived::classes;
 use crate::units::{duration, exact, exact_rate, latency, percent};
 
-/// A shorter window is not a full second: its counts are not scaled up to a rate.
+/// The length from which on a window counts as a full second. The counts of a shorter window are not scaled
+/// up to a rate.
 const FULL_NS: u64 = SECOND_NS / 100 * 99;
 /// The live line reports a silence from this number of missing answers on. Random arrivals leave such a gap once in 20,000 times.
 const MISSING_MIN: u64 = 10;
@@ -24,7 +25,8 @@ pub(super) struct Window {
     length_ns: u64,
     operations: BTreeMap<String, Sums>,
     cpu_busiest_worker: Option<f64>,
-    /// The silence of the server at the end of the last interval.
+    /// The time since the server's last answer to any worker, at the end of the last interval; 0 if it
+    /// answers.
     unreachable_ns: u64,
     /// The time without an answer to operations that wait for one, at the end of the last interval.
     unanswered_ns: u64,
@@ -122,12 +124,12 @@ impl Window {
             [self.cpu_busiest_worker, busiest].into_iter().flatten().max_by(f64::total_cmp);
     }
 
-    /// Documents acknowledged.
+    /// The number of acknowledged documents.
     pub(super) fn documents(&self) -> u64 {
         self.total().documents
     }
 
-    /// Whether it is too short for a rate.
+    /// Whether the window is too short for a rate.
     pub(super) const fn is_partial(&self) -> bool {
         self.length_ns < FULL_NS
     }

@@ -42,7 +42,6 @@ impl Measured {
         Self { cpu: false, times_least: false, ..self }
     }
 
-    /// The columns of CPU.
     pub(super) fn cpu_columns(self) -> Vec<Column> {
         let range = (self.cpu && self.range).then(|| right("lowest to highest"));
         let [cpu, least] = self.cost_columns();
@@ -70,7 +69,7 @@ impl Measured {
         ]
     }
 
-    /// The columns.
+    /// The columns of rates, and of CPU if the cells have it.
     pub(super) fn columns(self) -> Vec<Column> {
         let columns =
             [Some(right(self.rate)), self.range.then(|| right("lowest to highest")), Some(right("of best"))];

@@ -115,7 +115,7 @@ struct MarkSlot<'a> {
 }
 
 impl MarkSlot<'_> {
-    /// The position of its mark in group `group`.
+    /// The x coordinate of the mark in group `group`.
     fn x(&self, group: usize) -> f64 {
         let step = (GROUP_WIDTH / self.of as f64).min(STEP_MAX);
         group as f64 + 0.5 + (self.index as f64 - (self.of as f64 - 1.0) / 2.0) * step

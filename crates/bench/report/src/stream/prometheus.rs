@@ -64,7 +64,7 @@ pub struct Labels {
     pub sink: String,
 }
 
-/// The name, unit and scale of a counter's metric.
+/// The name of a counter's metric, which ends in its unit, and the factor from the counter to that unit.
 fn counter(count: Count) -> (String, f64) {
     match count.word().strip_suffix("_ns") {
         Some(word) => (format!("{PREFIX}{word}_seconds_total"), 1e-9),
@@ -148,7 +148,7 @@ fn bounds_ns() -> impl Iterator<Item = u64> {
     decades.chain([100_000_000_000])
 }
 
-/// Appends the quantiles of a stage.
+/// Appends the quantiles of all stages that had events.
 fn put_quantiles(out: &mut String, prefix: &str, common: &str, stages: &[Stage]) {
     let name = format!("{prefix}{}", QUANTILES.0);
     put_head(out, &name, "gauge", QUANTILES.1);

@@ -55,7 +55,6 @@ fn reasons(suite: &Suite) -> Vec<String> {
     all
 }
 
-/// The tone of an outcome.
 const fn outcome_tone(outcome: Outcome) -> Tone {
     match outcome {
         Outcome::Completed => Tone::Good,

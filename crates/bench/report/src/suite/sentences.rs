@@ -61,7 +61,7 @@ pub(super) fn facts(suite: &Suite) -> Vec<String> {
     facts
 }
 
-/// The headline.
+/// Whether the suite is complete, and the numbers of runs that did not complete.
 pub(super) fn headline(suite: &Suite) -> (String, Tone) {
     let count = |outcome| suite.rows.iter().filter(|row| row.outcome == outcome).count();
     let others = Outcome::ALL.into_iter().filter(|outcome| *outcome != Outcome::Completed);

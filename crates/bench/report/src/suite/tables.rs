@@ -156,12 +156,12 @@ pub(super) fn settings(suite: &Suite) -> Table {
     Table { title: "What each test is".to_owned(), columns, rows, flexible: 2, wraps: true }
 }
 
-/// The start and end of a run, for readers.
+/// The start and the end of a run, in UTC.
 pub(super) fn moments(row: &Row) -> String {
     format!("{} to {}", moment(row.from_ms), moment(row.to_ms))
 }
 
-/// The unit of most tests' counts.
+/// The unit of the rates in a table: that of the first test with figures.
 pub(super) fn unit(suite: &Suite) -> String {
     let first = suite.tests.iter().find_map(|test| Some(test.figures.as_ref()?.unit.clone()));
     first.unwrap_or_else(|| "documents".to_owned())
@@ -212,7 +212,7 @@ fn reference(test: &Test) -> Cell {
     or_dash(test.reference.as_ref(), |reference| exact(reference.rate_per_s)).into()
 }
 
-/// The ratio of the median to that rate.
+/// The ratio of the median to the published rate.
 fn reference_ratio(test: &Test) -> Cell {
     let both =
         test.figures.as_ref().zip(test.reference.as_ref()).filter(|(_, reference)| reference.rate_per_s > 0);

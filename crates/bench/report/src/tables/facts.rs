@@ -6,7 +6,7 @@ use plimsoll_measure::run::{Run, WarmUp};
 use super::{Cell, Table};
 use crate::units::{bytes, counted_in, duration, exact, exact_rate, percentile, reported};
 
-/// The scenario.
+/// The facts of the scenario and of its run.
 pub(crate) fn scenario(run: &Run) -> Table {
     let scenario = &run.scenario;
     Table::of_facts(

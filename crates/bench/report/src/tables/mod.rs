@@ -24,7 +24,6 @@ use crate::units::{exact, or_dash, percentile};
 /// Rows of cells under named columns.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Table {
-    /// The title.
     pub title: String,
     /// The columns; without names there is no heading row.
     pub columns: Vec<Column>,
@@ -68,14 +67,13 @@ pub(crate) enum Tone {
     Good,
     /// A failure.
     Bad,
-    /// Doubtful.
+    /// A result to read with care.
     Doubtful,
 }
 
 /// A text or number of a table.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Cell {
-    /// Its text.
     pub text: String,
     /// Its meaning.
     pub tone: Tone,
@@ -120,7 +118,7 @@ impl Table {
         Rows { items, table: Self { title: title.into(), rows, ..Self::default() } }
     }
 
-    /// Whether it has headings.
+    /// Whether at least one column has a name.
     pub(crate) fn has_headings(&self) -> bool {
         self.columns.iter().any(|column| !column.name.is_empty())
     }
@@ -194,7 +192,6 @@ pub(crate) fn run_word(run: &Run) -> (&'static str, Tone) {
     if run.warm_up { ("WARM-UP", Tone::Normal) } else { verdict_word(run.verdict) }
 }
 
-/// A verdict in a word.
 pub(crate) fn verdict_word(verdict: Verdict) -> (&'static str, Tone) {
     match verdict {
         Verdict::Pass => ("PASS", Tone::Good),

@@ -10,7 +10,7 @@ use crate::units::{
     NONE, bytes, counted_in, duration, exact, exact_rate, or_dash, percent, percentile, ranked, sent_in,
 };
 
-/// The time of all operations, with failed ones as infinitely slow.
+/// The name of the response time of all operations, in which failed operations count as infinitely slow.
 const WITH_FAILURES: &str = "with failures";
 
 /// Response and service time of every operation, and the response time of those that failed.

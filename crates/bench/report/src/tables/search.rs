@@ -45,7 +45,7 @@ fn older_stage(it: Stage) -> &'static str {
     if it == Stage::Estimate { "confirm" } else { stage(it) }
 }
 
-/// The excess over the objective.
+/// The share that broke the objective, divided by the share that the objective allows.
 fn excess(probe: &Probe) -> String {
     or_dash(probe.excess.filter(|it| it.is_finite()), ratio)
 }

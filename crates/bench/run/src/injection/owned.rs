@@ -105,7 +105,7 @@ impl Hurt {
 }
 
 impl Owned {
-    /// The server.
+    /// The server, locked for the caller.
     pub fn server(&self) -> MutexGuard<'_, Server> {
         self.process()
     }

@@ -1,4 +1,5 @@
-//! Collects the facts of shards that are not added up: identity, and each shard's findings.
+//! Collects the facts of shards that do not come from their seconds: identity, clients, answers and
+//! integrity.
 
 use plimsoll_measure::integrity::Integrity;
 use plimsoll_measure::run::{Answers, Client, Joined, Run, ScenarioFacts, ServerShare, ShardFacts};

@@ -4,7 +4,7 @@ use plimsoll_measure::clock_offset::ClockOffset;
 
 use super::shard::Shard;
 
-/// The starts of shards.
+/// The corrections that convert each shard's wall times to one common clock.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Clocks {
     /// The correction of each shard's wall times in milliseconds: zero without a common clock.

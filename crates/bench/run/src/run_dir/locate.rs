@@ -7,7 +7,7 @@ use anyhow::{Context, bail};
 
 use super::{ASIDE, COMPARISON, EVENTS, MATRIX, RUN, RUNS, SUITE};
 
-/// The run directory in the directory of a suite's run.
+/// The name of the run directory inside the directory of a suite's run.
 const OF_SUITE: &str = "run";
 
 /// The kinds of results that a path can name.
@@ -84,7 +84,7 @@ fn is_result(file: &Path) -> bool {
     [RUN, MATRIX, SUITE, COMPARISON].iter().any(|name| file.file_name().is_some_and(|it| it == *name))
 }
 
-/// The parent of a bare file name is empty, and means this directory.
+/// The parent directory of a file as a path: `.` for a bare file name, whose parent is empty.
 fn in_words(parent: &Path) -> PathBuf {
     if parent.as_os_str().is_empty() { PathBuf::from(".") } else { parent.to_owned() }
 }

@@ -30,9 +30,9 @@ const OURS: [&str; 11] = [
 /// The runs to keep.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Rule {
-    /// The number of the latest runs.
+    /// The number of latest runs to keep.
     pub keep: usize,
-    /// Runs that began less than this long ago, in milliseconds.
+    /// The age below which a run is kept, in milliseconds since its start.
     pub younger_than_ms: u64,
 }
 

@@ -54,7 +54,7 @@ impl Choice {
         self.uris().into_iter().flat_map(plimsoll_deployment::warnings).collect()
     }
 
-    /// The URIs.
+    /// The URIs of all servers that were already running.
     pub fn uris(&self) -> Vec<&str> {
         match self {
             Self::Uri(uri) => vec![uri],
@@ -63,7 +63,7 @@ impl Choice {
         }
     }
 
-    /// Whether the server will be an embedded one, whose writes can be followed.
+    /// Whether the server will be an embedded one: only its unsynced writes can be discarded.
     pub fn can_lose_power(&self) -> bool {
         match self {
             Self::Embedded(_) => true,

@@ -107,7 +107,7 @@ pub trait System: std::fmt::Debug {
         Vec::new()
     }
 
-    /// Its processes that run on this machine. A restart changes them.
+    /// The ids of the system's processes on this machine. A restart changes them.
     fn pids(&self) -> Vec<u32>;
 
     /// The server whose counters show its internal work, if there is one.
@@ -152,7 +152,7 @@ pub trait System: std::fmt::Debug {
     /// Median round trip of an empty request, in nanoseconds. `None` if the server does not answer.
     fn ping_ns(&self) -> Option<u64>;
 
-    /// The clock of a server that all shards reach, with its offset now; `None` if it gives no time.
+    /// The clock of a server that all shards reach, with its offset now; `None` if the server gives no time.
     fn server_clock(&self) -> Option<ServerClock> {
         None
     }
@@ -188,7 +188,7 @@ pub trait System: std::fmt::Debug {
         [Vec::new(), Vec::new()]
     }
 
-    /// The size of its data, if known without an audit.
+    /// The size of the system's data, if known without an audit.
     fn size(&self) -> Option<Size> {
         None
     }

@@ -106,7 +106,7 @@ pub struct Estimate {
 /// The data that a service holds before the load.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Fill {
-    /// Documents: readings, activities and the like.
+    /// The number of documents, such as readings and activities.
     pub documents: u64,
     /// The maximum number of writes to store them.
     pub writes: u64,

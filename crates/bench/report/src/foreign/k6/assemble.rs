@@ -17,7 +17,6 @@ pub(super) struct Parts {
     pub named: Vec<Named>,
     /// The length of the test, if the form has it.
     pub duration_s: Option<f64>,
-    /// The thresholds.
     pub thresholds: Vec<Threshold>,
     /// The checks of answers.
     pub checks: Vec<Check>,

@@ -47,7 +47,6 @@ pub(super) type Numbers = BTreeMap<String, Option<f64>>;
 pub(super) struct Named {
     /// The metric's name with its tags, such as `http_req_duration{expected_response:true}`.
     pub name: String,
-    /// Its unit.
     pub unit: Unit,
     /// Its numbers; times in nanoseconds.
     pub values: Values,

@@ -18,7 +18,7 @@ impl Printed {
         }
     }
 
-    /// The result.
+    /// Converts what was read.
     pub(super) fn into_foreign(self) -> Foreign {
         let (tool, since) = self.origin();
         let mut foreign = Foreign::new(tool, Form::Text);

@@ -135,7 +135,7 @@ impl Printed {
                 let unread = || format!("`{words}` is not a percentile");
                 let percentile = percent.strip_suffix('%').and_then(finite).ok_or_else(unread)?;
                 let value = time(value).ok_or_else(unread)?;
-                // The spectrum has more digits, and comes later.
+                // A spectrum, which comes later and has more digits, overrides this value.
                 numbers.set(percentile, value);
             }
             [value, share, _, _] => {

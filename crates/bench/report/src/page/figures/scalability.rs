@@ -6,7 +6,7 @@ use plimsoll_measure::ladder::Scalability;
 use crate::chart::{self, Axis, Band, BandKind, Chart, Dot, Point, Rule, Series, Shape, Stroke};
 use crate::units::{exact_rate, small, three_digits};
 
-/// Points of the fitted curve.
+/// The number of steps of the fitted curve.
 const CURVE_POINTS: usize = 120;
 /// The curve extends to its peak, but at most to the measured range times this factor.
 const BEYOND_MAX: f64 = 2.0;

@@ -12,7 +12,7 @@ use crate::chart::{self, Axis, Point, Series, Size, Stroke};
 use crate::page::Page;
 use crate::units::counted_in;
 
-/// A gap is longer than this number of intervals.
+/// If the starts of two intervals are at least this many lengths apart, an interval between them is missing.
 const GAP_LENGTHS: u64 = 2;
 
 /// The caption of a chart of latencies.

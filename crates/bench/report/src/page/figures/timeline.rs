@@ -13,7 +13,7 @@ use crate::units::{short, tidy};
 /// More checkpoints than this are not shaded: they would hide the lines.
 const SHADED_MAX: usize = 120;
 
-/// A phase that starts less than this before the first probe is the phase of that probe.
+/// A phase that starts less than this many seconds before the first probe is the phase of that probe.
 const NEAR_S: f64 = 1e-3;
 
 /// The time axis that all charts over time share.

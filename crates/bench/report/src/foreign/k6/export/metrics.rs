@@ -17,7 +17,7 @@ pub(super) const STATISTICS: [&str; 9] =
 /// k6's limit for names.
 const NAME_MAX: usize = 128;
 
-/// One metric.
+/// A metric in k6's form.
 #[derive(Clone, Debug)]
 pub(super) struct Metric {
     /// `counter`, `gauge`, `rate` or `trend`.
@@ -157,7 +157,7 @@ impl Metric {
         Self::with("gauge", "default", &[("value", value), ("min", value), ("max", value)])
     }
 
-    /// A share.
+    /// A rate: the share of `yes` in `yes` and `no` together.
     pub(super) fn share(yes: u64, no: u64) -> Self {
         let total = yes.saturating_add(no);
         let rate = yes as f64 / total.max(1) as f64;

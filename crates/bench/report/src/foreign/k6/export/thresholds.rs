@@ -52,7 +52,7 @@ fn kind(name: &str) -> (&'static str, &'static str) {
     }
 }
 
-/// k6 has no units: times are plain numbers of milliseconds.
+/// A threshold in k6's grammar. k6 has no units: times are plain numbers of milliseconds.
 fn expression(threshold: &Threshold, is_time: bool) -> String {
     let bound = threshold.bound;
     let plain = bound.as_number().filter(|_| !is_ms(threshold.aggregate, is_time));

@@ -21,7 +21,7 @@ use crate::units::exact;
 const ACCUMULATORS_MAX: usize = 1000;
 /// The maximum number of distinct checks.
 const CHECKS_MAX: usize = 1000;
-/// The name of all other checks.
+/// The name under which checks beyond the maximum are counted together.
 const OTHER_CHECKS: &str = "(other checks)";
 /// The name of all requests together, as in the summaries.
 const REQUESTS: &str = "http requests";

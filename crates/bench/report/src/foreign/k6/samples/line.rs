@@ -7,13 +7,13 @@ use serde::Deserialize;
 
 use crate::foreign::k6::metric::{Contains, Kind};
 
-/// One line.
+/// One line of the file.
 #[derive(Debug, Deserialize)]
 pub(super) struct Line<'a> {
     /// `Metric` or `Point`.
     #[serde(rename = "type", borrow)]
     pub kind: Text<'a>,
-    /// The metric.
+    /// The metric's name.
     #[serde(borrow)]
     pub metric: Text<'a>,
     /// Its content.
@@ -27,7 +27,7 @@ pub(super) struct Data<'a> {
     /// The kind of a metric.
     #[serde(rename = "type")]
     pub kind: Option<Kind>,
-    /// The content of a metric.
+    /// The kind of a metric's values: times, bytes, or plain numbers.
     #[serde(default)]
     pub contains: Contains,
     /// The thresholds of a metric.
@@ -49,7 +49,7 @@ pub(super) struct Data<'a> {
 pub(super) struct Submetric {
     /// The metric's name with the tags.
     pub name: String,
-    /// The tags.
+    /// The tags that a sample of the submetric has.
     #[serde(default)]
     pub tags: Option<BTreeMap<String, String>>,
 }

@@ -9,11 +9,11 @@ use crate::foreign::value::{Of, Operation, Since, Times};
 
 /// The maximum number of distinct names. A test with numbers in its URLs can make any number of names.
 const NAMES_MAX: usize = 64;
-/// The name of all other requests.
+/// The name under which requests beyond the maximum are counted together.
 const OTHERS: &str = "(other requests)";
 /// The maximum number of distinct classes of failures.
 const CLASSES_MAX: usize = 32;
-/// The name of all other failures.
+/// The class under which failures beyond the maximum are counted together.
 const OTHER_FAILURES: &str = "other";
 /// The percentiles of each request name.
 const WANTED: [f64; 5] = [50.0, 90.0, 95.0, 99.0, 99.9];

@@ -18,7 +18,7 @@ pub(super) struct Seconds {
     closed: BTreeMap<u64, BTreeMap<String, SecondLine>>,
     lines: usize,
     open: VecDeque<(u64, BTreeMap<String, Counts>)>,
-    /// Late samples: their seconds were closed.
+    /// The number of samples that came after their second was closed.
     pub late: u64,
     /// Whether lines exceeded the limit.
     pub cut: bool,
@@ -73,7 +73,8 @@ impl Seconds {
         self.open.len() < OPEN_MAX && self.closed.keys().next_back().is_none_or(|last| second > *last)
     }
 
-    /// A closed second has its percentiles; late samples only add to its counts.
+    /// Adds a sample that came after its second was closed: to the counts and the maximum, because the
+    /// percentiles are computed already.
     fn record_late(&mut self, second: u64, operation: &str, ns: u64, failed: bool) {
         self.late += 1;
         if let Some(line) = self.closed.get_mut(&second).and_then(|it| it.get_mut(operation)) {
@@ -94,7 +95,7 @@ impl Seconds {
         self.closed.insert(second, lines.collect());
     }
 
-    /// All seconds, in order.
+    /// All seconds, in order. The returned `Self` holds only the counters.
     pub(super) fn into_list(mut self) -> (Vec<Second>, Self) {
         while !self.open.is_empty() {
             self.close_first();

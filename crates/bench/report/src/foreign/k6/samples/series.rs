@@ -20,7 +20,7 @@ pub(super) struct Series {
     parts: Vec<Part>,
 }
 
-/// The samples with certain tags.
+/// The sums of the samples with certain tags.
 #[derive(Debug)]
 struct Part {
     name: String,
@@ -52,7 +52,7 @@ impl Series {
         }
     }
 
-    /// The number of its sums and distributions.
+    /// The number of accumulators: one for the whole metric, and one for each submetric.
     pub(super) fn accumulators(&self) -> usize {
         1 + self.parts.len()
     }

@@ -35,9 +35,11 @@ enum Source {
     Gauge(Counter),
     /// A number of bytes as a percentage of the cache.
     OfCache(Counter),
-    /// The rise of a counter per second, in units. A gap where the counter fell, because a restart resets it.
+    /// The rise of a counter per second, divided by the number (the unit). A gap where the counter fell,
+    /// because a restart resets it.
     Rate(Counter, f64),
-    /// The rise of the first counter ÷ the rise of the second, in units. A gap where the second counter did not rise.
+    /// The rise of the first counter ÷ the rise of the second ÷ the number (the unit). A gap where the second
+    /// counter did not rise.
     Mean(Counter, Counter, f64),
     /// Each checkpoint from its start to its end; its height is its duration.
     Checkpoints,
@@ -112,9 +114,7 @@ const PARTS: &[Part] = &[
 
 /// A chart that may have nothing to draw.
 pub(super) struct Draft {
-    /// The title.
     pub title: &'static str,
-    /// The caption.
     pub caption: &'static str,
     /// The lines; those without a value are not drawn.
     pub series: Vec<Series>,
