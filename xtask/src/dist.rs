@@ -13,7 +13,7 @@ use crate::command::{self, cargo, root};
 use crate::notices;
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
-/// Files of the package below `usr`, and below `share` in the archive.
+/// Each shell, and the path of its completions below the root of the archive and below `usr` in the package.
 const COMPLETIONS: [(&str, &str); 3] = [
     ("bash", "share/bash-completion/completions/plimsoll"),
     ("zsh", "share/zsh/vendor-completions/_plimsoll"),

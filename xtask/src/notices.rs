@@ -143,7 +143,7 @@ fn foreign(line: &str) -> Option<Package> {
     let mut words = package.split(' ');
     let name = words.next().filter(|name| !name.starts_with("plimsoll"))?.to_owned();
     let version = words.next()?.strip_prefix('v')?.to_owned();
-    // An old form of "or".
+    // Old manifests write `/` instead of `OR`.
     let licence = licence.replace(" / ", " OR ").replace('/', " OR ");
     Some(Package { name, version, licence })
 }

@@ -197,7 +197,8 @@ const EDGES: &[(&str, &[&str])] = &[
     ("xtask", &["install"]),
 ];
 
-/// The most code lines of the binary crate, which keeps only the words of commands, the registry and exit codes.
+/// The largest number of code lines of the binary crate, which keeps only the words of commands, the registry
+/// and exit codes.
 const BINARY_LINES_MAX: usize = 5_000;
 
 /// The crate that every crate's tests may use; the tests of `plimsoll` may use all.

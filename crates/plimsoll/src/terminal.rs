@@ -13,7 +13,7 @@ use plimsoll_run::console::{Console, LiveView};
 
 mod installation;
 
-/// The variable with the number of columns of a pipe; the help honours it, too.
+/// The environment variable with the width of output to a pipe, in columns. The help honours it, too.
 const COLUMNS: &str = "COLUMNS";
 
 /// The live view on stderr.

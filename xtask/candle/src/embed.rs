@@ -18,7 +18,7 @@ const CONFIG: &str = r#"{
     "initializer_range": 0.02, "layer_norm_eps": 1e-12, "pad_token_id": 0, "position_embedding_type": "absolute",
     "use_cache": true, "classifier_dropout": null, "model_type": "bert"
 }"#;
-/// The limit of a text's tokens, as everywhere in the benchmark.
+/// The largest number of tokens of a text, as everywhere in the benchmark.
 const TOKENS_MAX: usize = 256;
 
 /// A model and its tokenizer.

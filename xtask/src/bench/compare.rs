@@ -29,7 +29,7 @@ pub(crate) struct Compare {
     /// The number of comparisons of each kind.
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=100))]
     rounds: u32,
-    /// The pairs of each comparison.
+    /// The number of pairs of each comparison.
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(8..=50))]
     pairs: u32,
     /// The length of each run's load, in milliseconds. The calibration before and after it takes four more

@@ -20,7 +20,7 @@ const VERSION: &str = "v1.24.2";
 const SUM: &str = "h1:trrUU0LbmusMbyubhPS1IELncvrIwKrsRT2LW1UUWCw=";
 /// The file that the module's own build generates before it compiles. The program reports this version.
 const VERSION_FILE: &str = "build/version/version.txt";
-/// Packages between two reports of the progress; the build compiles about 550.
+/// The number of packages between two reports of the progress; the build compiles about 550.
 const REPORT_EVERY: usize = 100;
 const HINT: &str = "it needs Go 1.24 or newer, a C compiler and a network (https://go.dev/dl)";
 

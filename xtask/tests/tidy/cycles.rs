@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Component, Path};
 
-/// A module by its names from the crate's root, whose list is empty.
+/// A module, as the list of names from the crate's root to it. The list of the root is empty.
 type Module = Vec<String>;
 /// The imports between the modules of one parent.
 type Imports = BTreeMap<String, BTreeSet<String>>;

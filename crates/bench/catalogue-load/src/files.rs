@@ -71,7 +71,7 @@ impl Files {
     fn file(&self, number: u64, file: u64, out: &mut Vec<u8>) {
         let hash = mix(self.seed ^ mix(number.wrapping_add(STEP)) ^ mix(file));
         let more = [1, 2, 3].map(|step| mix(hash.wrapping_add(step)));
-        // A vector accepts every write.
+        // Writing to a vector does not fail.
         let _ = write!(
             out,
             r#"{{"path":"{:08x}.dat","size":{FILE_BYTES},"time":"2025-01-01T00:00:00.000Z","chk":"{hash:016x}{:016x}{:016x}{:016x}","uid":"bench","gid":"bench","perm":"-rw-r--r--"}}"#,

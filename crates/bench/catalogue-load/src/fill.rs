@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-/// Bounds of single numbers.
+/// The largest value of each key.
 const DATASETS_MAX: u64 = 10_000_000;
 const FIELDS_MAX: u64 = 3_000;
 /// The maximum number of fields of all datasets together.
@@ -18,9 +18,9 @@ const ALL_FIELDS_MAX: u64 = 1_000_000_000;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Section {
-    /// Published datasets, from `PID.SAMPLE.PREFIX/predefined_0` on.
+    /// The number of published datasets, from `PID.SAMPLE.PREFIX/predefined_0` on.
     datasets: u64,
-    /// Fields in the metadata of each dataset.
+    /// The number of fields in the metadata of each dataset.
     #[serde(default = "fields_default")]
     fields: u64,
 }

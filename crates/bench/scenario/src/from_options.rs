@@ -17,7 +17,7 @@ use caret::Source;
 pub const NAME: &str = "bench";
 /// The default collection.
 pub const COLLECTION_DEFAULT: &str = "plimsoll.bench";
-/// The default number of documents that an operation by `_id` finds in the collection.
+/// The default number of documents to fill in before an operation by `_id`.
 pub const DOCUMENTS_DEFAULT: u64 = 10_000;
 /// The writers that fill the collection.
 const FILL_WRITERS: u32 = 4;
@@ -35,15 +35,15 @@ pub struct Options {
     pub document: Option<String>,
     /// The number of documents to fill in first.
     pub documents: Option<u64>,
-    /// Documents of one insert.
+    /// The number of documents of one insert.
     pub batch: u32,
-    /// Operations per second. `None` sends the next operation after the last answer.
+    /// Operations per second. `None`: each writer sends its next operation after its last answer.
     pub rate: Option<f64>,
     /// The length of the load.
     pub duration: Span,
     /// `database.collection`. `None`: [`COLLECTION_DEFAULT`].
     pub collection: Option<String>,
-    /// Connections: the writers of a closed load, or the limit of operations in flight.
+    /// The number of connections: the writers of a closed load, or the limit of operations in flight.
     pub connections: u32,
 }
 

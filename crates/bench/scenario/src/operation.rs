@@ -12,7 +12,7 @@ pub enum Operation {
     Database(Command),
     /// A request to a service.
     Service(Request),
-    /// A unit of the workflow engine.
+    /// A unit of work for the workflow engine.
     Workflow(Unit),
 }
 

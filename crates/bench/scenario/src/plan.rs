@@ -38,7 +38,8 @@ pub struct Plan {
     pub expectations: Vec<Wanted>,
     /// The objective of the load line.
     pub objective: Objective,
-    /// The load of the last phase that a search or a ladder varies. `None` if the phase has several loads and none is named.
+    /// The index of the load that a search or a ladder varies, in the last phase. `None` if the phase has
+    /// several loads and none is named.
     pub varied: Option<usize>,
     /// The keys of the indexes to create before each phase.
     pub indexes: Vec<Vec<Document>>,

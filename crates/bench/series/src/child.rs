@@ -17,7 +17,7 @@ use crate::cpus::{Cpus, pinned};
 use crate::progress::Progress;
 use crate::watch::{Action, Cause, Report, Sample, Watch};
 
-/// The interval of checks of the process: a stop request waits this long.
+/// The interval between two checks of the process. A stop request takes effect within this time.
 const POLL: Duration = Duration::from_millis(50);
 
 /// A child process to start.
@@ -29,7 +29,7 @@ pub struct Start<'a> {
     pub arguments: &'a [String],
     /// Its run directory.
     pub out: &'a Path,
-    /// The file of its messages; absent: the messages of this process.
+    /// The file for its messages. `None`: the messages go to the stderr of this process.
     pub log: Option<&'a Path>,
     /// The CPUs that it may use.
     pub cpus: Option<&'a Cpus>,
@@ -56,8 +56,8 @@ impl Ended {
 }
 
 impl Start<'_> {
-    /// Starts it in its own process group, so that Ctrl-C reaches it only through this process. It receives SIGINT when this
-    /// process ends, even by a kill, because its watchdog is missing then.
+    /// Starts it in its own process group, so that Ctrl-C reaches it only through this process. It receives
+    /// SIGINT when this process ends, even by a kill, because no watchdog could end it then.
     fn spawn(&self) -> anyhow::Result<Child> {
         let mut command = self.program.map_or_else(reexec::command, Command::new);
         reexec::give(&mut command, self.arguments.iter().cloned());
@@ -98,11 +98,11 @@ impl Start<'_> {
 
 /// Watches the progress of a child process.
 pub struct Watchdog<'a> {
-    /// Its decisions.
+    /// Decides when the process is asked to end and when it is killed.
     pub watch: Watch,
     /// The files that show its progress.
     pub progress: Box<dyn Progress>,
-    /// Processes of the server.
+    /// The IDs of the server's processes.
     pub servers: Vec<u32>,
     /// Prints a message.
     pub say: &'a dyn Fn(Message),

@@ -26,7 +26,7 @@ impl FromStr for Cpus {
     }
 }
 
-/// `n` or `n-m`.
+/// Parses `n` or `n-m`. `None` if the text has another form or a number is too large.
 fn range(text: &str) -> Option<std::ops::RangeInclusive<usize>> {
     let (first, last) = text.split_once('-').unwrap_or((text, text));
     let (first, last): (usize, usize) = (first.trim().parse().ok()?, last.trim().parse().ok()?);

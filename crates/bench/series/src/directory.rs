@@ -22,9 +22,9 @@ const ASIDE_MAX: u32 = 100;
 pub trait Results: Serialize + DeserializeOwned {
     /// The kind of series, in one word.
     const KIND: &'static str;
-    /// The results file.
+    /// The name of the results file.
     const FILE: &'static str;
-    /// The page.
+    /// The name of the file with the page.
     const PAGE: &'static str;
     /// The version of the file's form that this program supports.
     const FORMAT: u32;

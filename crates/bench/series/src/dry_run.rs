@@ -137,7 +137,7 @@ pub fn comment(text: &str, first: &str, width: Width) -> String {
     lines.lines().map(|line| format!("{MARK}{line}\n")).collect()
 }
 
-/// The expected seconds of a run in words.
+/// The expected duration of a run in words.
 pub fn time(estimate: &RunEstimate) -> String {
     let around = duration(estimate.around_s);
     match estimate.load_s {
@@ -158,7 +158,7 @@ fn facts(estimate: &RunEstimate, phases: usize) -> Vec<(&'static str, String)> {
         format!(": {} of load, {} around it", duration(load_s), duration(estimate.around_s))
     });
     let mut facts = vec![("time", format!("{}{load}", time(estimate)))];
-    // A pipeline has no phases, and moves events.
+    // A pipeline has no phases, and moves events instead of documents.
     facts.extend((phases > 0).then(|| ("documents", documents(estimate))));
     facts.extend((estimate.filled > 0).then(|| ("filled in", counted(estimate.filled, "document"))));
     facts.extend((estimate.document_bytes > 0.0).then(|| ("disk", disk(estimate))));

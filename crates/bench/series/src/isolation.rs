@@ -108,7 +108,8 @@ impl Exclusive {
         name.into_iter().flatten().collect()
     }
 
-    /// Restores the common name in a run's scenario: two runs do not differ in their names.
+    /// Puts the common name into a run's scenario, so that a comparison finds no difference in the name of a
+    /// database.
     pub fn restore(&self, scenario: &mut Value) {
         if let Self::NumberedDatabase { path, base } = self {
             // A scenario without that key cannot differ in it.

@@ -20,9 +20,9 @@ pub struct Counters {
     pub operations: u64,
     /// Recorded intervals of load, with or without acknowledged operations.
     pub stretches: u64,
-    /// Other signs of life.
+    /// The number of other events, which show that the run is alive. Samples of the server do not count.
     pub signs: u64,
-    /// Signs of life of the audit. The first one means that the load has ended.
+    /// The number of events of the audit. The first means that the load has ended.
     pub audits: u64,
 }
 
@@ -31,7 +31,7 @@ pub trait Progress {
     /// The progress so far.
     fn read(&mut self) -> Counters;
 
-    /// The unit of the count.
+    /// The unit of `operations`, as a word for messages.
     fn unit(&self) -> &'static str;
 }
 

@@ -25,9 +25,9 @@ use plimsoll_systems::service_database;
 
 /// The time limit of one inspection: scans of large collections end earlier by their own limits.
 const INSPECTION_MAX: Duration = Duration::from_secs(180);
-/// Sample documents of an inspection after a run.
+/// The number of sample documents of an inspection after a run.
 const SAMPLES: u32 = 2;
-/// How many names a refusal lists.
+/// The largest number of names that a refusal lists.
 const NAMED_MAX: usize = 3;
 
 /// The moment of an inspection.
@@ -246,7 +246,8 @@ async fn connect(place: &RunningServer) -> anyhow::Result<Connection> {
     Ok(Connection::connect(&place.deployment.options()).await?)
 }
 
-/// Makes a checkpoint, because sizes on disk are those of the last one. If the server refuses, the sizes stay old.
+/// Makes a checkpoint on a server that this program started: sizes on disk are those of the last checkpoint.
+/// If the server refuses, the sizes stay old.
 async fn checkpoint(place: &RunningServer, connection: &mut Connection) {
     if place.server.is_some() {
         let _ = connection.command("admin", &rawdoc! {"fsync": 1}).await;
@@ -299,7 +300,7 @@ pub fn nothing() -> Inspection {
 /// Refuses collections or databases with foreign data; succeeds if there are none.
 ///
 /// # Errors
-/// When there are such collections. The error names the first of them, and the key that selects others.
+/// When there are such collections. The error names the first of them, and the key that sets another name.
 pub fn refuse(taken: &[String], needed: &str, key: &str) -> anyhow::Result<()> {
     if taken.is_empty() {
         return Ok(());

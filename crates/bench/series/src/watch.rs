@@ -8,7 +8,7 @@ use crate::progress::Counters;
 
 /// The minimum CPU use of a busy process between two checks, as a share of one CPU.
 const BUSY_MIN: f64 = 0.05;
-/// Checks between the request to end and the kill.
+/// The number of checks between the request to end and the kill.
 const GRACE: u64 = 3;
 /// The longest silence of an audit: one answer may take 120 s (`plimsoll_mongo::audit`), and the server needs time to recover.
 const AUDIT_SILENT_NS: u64 = 150 * SECOND_NS;
@@ -72,7 +72,7 @@ pub struct Watch {
     settings: Settings,
     start: Instant,
     sampled: Instant,
-    /// The last check with progress.
+    /// The time of the last check that saw progress.
     moved: Instant,
     last: Sample,
     idle: u32,
@@ -114,8 +114,9 @@ impl Watch {
         }
     }
 
-    /// Under load only acknowledged operations count. Before and after it, while indexes are built or documents are read back,
-    /// the files change little: then every other sign of life counts, and so does CPU time.
+    /// Whether a sample shows progress. Under load only acknowledged operations count. Before and after it,
+    /// while indexes are built or documents are read back, the files change little: then every other sign of
+    /// life counts, and so does CPU time.
     fn has_moved(&self, sample: &Sample, over_s: f64) -> bool {
         let (now, last) = (sample.counters, self.last.counters);
         let busy = sample.cpu_ns.saturating_sub(self.last.cpu_ns) as f64 / SECOND_NS as f64 / over_s;
@@ -147,7 +148,8 @@ impl Watch {
         silent_ns >= self.patience_ns(grace_ns) || is_over
     }
 
-    /// The allowed silence: `said_ns` under load, the longest answer in an audit.
+    /// The allowed silence in nanoseconds: `said_ns` under load, and at least the longest answer of an audit
+    /// during the audit.
     fn patience_ns(&self, said_ns: u64) -> u64 {
         if self.last.counters.audits > 0 { said_ns.max(AUDIT_SILENT_NS) } else { said_ns }
     }

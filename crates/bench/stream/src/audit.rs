@@ -23,7 +23,7 @@ use super::typed::{PipelineFile, SinkSection, SourceSection, TransformSection};
 
 /// The time without a record after which the audit gives up.
 const SILENCE: Duration = Duration::from_secs(60);
-/// The number of missing ranges in the report of each partition.
+/// The largest number of ranges that the report lists for each partition.
 const GAPS_MAX: usize = 5;
 
 /// An audit: a topic, and the destination that should contain each of its records once.

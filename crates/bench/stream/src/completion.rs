@@ -23,9 +23,10 @@ impl End {
 /// The time range in which events moved.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Activity {
-    /// The last sample before the first event.
+    /// The time of the last sample before the first event, in nanoseconds since the start.
     from_ns: u64,
-    /// The first sample with the last events settled.
+    /// The time of the latest sample with more settled events than the one before, in nanoseconds since the
+    /// start.
     to_ns: u64,
     settled: u64,
     moves: bool,

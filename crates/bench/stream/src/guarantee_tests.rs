@@ -18,7 +18,8 @@ const KEPT: &str = "positions: {file: nowhere/positions}\n";
 const FILE: &str = "source: {file: {path: in, format: bson}}\n";
 const SCAN: &str = "source: {scan: {uri: 'mongodb://localhost', collection: d.in}}\n";
 
-/// The accepted guarantees, by their initials.
+/// The accepted guarantees, one letter each: `m` for at-most-once, `l` for at-least-once, `e` for
+/// effectively-once.
 fn given(rest: &str, sink: &str) -> String {
     // Transactions store positions themselves.
     let rest = if sink.starts_with("transactional") { rest.replace(KEPT, "") } else { rest.to_owned() };
@@ -44,7 +45,7 @@ fn every_combination_accepts_exactly_its_possible_guarantees() {
         // A repeated `_id` is a later change, not the same event.
         (vec![stream, KEPT], ["ml", "mle", "", "ml", "m", "le", "mle"]),
         (vec![SCAN, KEPT], ["ml", "m", "mle", "ml", "m", "le", "mle"]),
-        // Its results depend on the division into batches.
+        // The results of `count` depend on the division into batches.
         (vec![FILE, KEPT, count], ["ml", "m", "ml", "ml", "m", "le", "ml"]),
         // A file would hold a repeated dead letter twice; transactions store their own.
         (vec![FILE, KEPT, letters], ["ml", "ml", "ml", "ml", "m", "", "ml"]),

@@ -57,7 +57,7 @@ pub fn build(file: &PipelineFile, base: &Path, limit: Option<u64>) -> anyhow::Re
     assemble(file, KIND, parts, settings)
 }
 
-/// The sink and the dead letters of the file.
+/// The file's transforms, sink and dead-letter sink, without a source and without positions.
 fn same(file: &PipelineFile, base: &Path) -> anyhow::Result<Parts> {
     let group = Group::default();
     let letters = file.dead_letters.as_ref();

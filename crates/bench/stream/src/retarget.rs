@@ -7,7 +7,8 @@ use plimsoll_deployment::{
 
 use super::typed::{PipelineFile, PositionsSection, SinkSection, SourceSection};
 
-/// Positions that a failover loses would repeat events or lose them.
+/// The warning about a write concern for positions: positions that a failover loses would repeat events or
+/// lose them.
 const POSITIONS_ARE_DURABLE: &str = "the write concern in the address of the positions has no effect: positions are written with a journaled majority";
 
 impl PipelineFile {
@@ -54,13 +55,14 @@ impl PipelineFile {
         Ok(())
     }
 
-    /// One sentence for each option without effect in the URIs, each once. A source reads with the official driver.
+    /// One sentence for each option without effect in the URIs, each once. A change stream reads with the
+    /// official driver.
     pub fn uri_warnings(&self) -> Vec<String> {
         let mut all: Vec<String> = Vec::new();
         let mut file = self.clone();
         if let SourceSection::ChangeStream(stream) = &mut file.source {
             all.extend(warnings_of_driver(&stream.uri).into_iter().chain(warnings(&stream.uri)));
-            // Its pool is that of the driver.
+            // The driver has its own pool, so `pool_warnings` does not apply to this URI.
             stream.uri.clear();
         }
         if let Some(PositionsSection::Collection(positions)) = &file.positions

@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-/// Bounds of single numbers.
+/// The largest value of each key.
 const SENSORS_MAX: u64 = 10_000_000;
 const READINGS_MAX: u64 = 1_000_000_000;
 const USERS_MAX: u64 = 1_000_000;
@@ -26,22 +26,23 @@ const COPIES_MAX: u64 = 1_000_000_000;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Section {
-    /// Sensors, from `sensor-0` on.
+    /// The number of sensors, from `sensor-0` on.
     sensors: u64,
     /// The time span of their readings, which ends at the start of the run.
     over: Span,
     /// The interval between the readings of a sensor.
     every: Span,
-    /// Users, from `user-0` on.
+    /// The number of users, from `user-0` on.
     #[serde(default)]
     users: u64,
-    /// Other users that each user follows.
+    /// The number of other users that each user follows.
     #[serde(default)]
     follows: u64,
-    /// Activities of each user.
+    /// The number of activities of each user.
     #[serde(default)]
     activities: u64,
-    /// Users with a feed that was read before the load, from `user-0` on. A feed design that keeps data for readers, such as a cache, then has this data.
+    /// The number of users whose feed was read before the load, from `user-0` on. A feed design that keeps
+    /// data for readers, such as a cache, then has this data.
     #[serde(default)]
     readers: u64,
 }
@@ -69,7 +70,7 @@ pub fn fill(spec: &ServiceSpec, moment: FillMoment) -> anyhow::Result<Option<Fil
 }
 
 impl Section {
-    /// Readings of each sensor.
+    /// The number of readings of each sensor.
     const fn ticks(&self) -> u64 {
         if self.every.as_ns() == 0 { 0 } else { self.over.as_ns() / self.every.as_ns() }
     }

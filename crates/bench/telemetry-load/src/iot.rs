@@ -8,7 +8,7 @@
 use plimsoll_measure::random::{STEP, mix};
 use serde_json::{Map, Value};
 
-/// Points in a batch.
+/// The number of points in a batch.
 const BATCH: u64 = 10;
 /// The longest delay of a late batch, in batches.
 const DELAY_MAX: u64 = 4;
@@ -23,7 +23,7 @@ const REPLACED: f64 = 0.50;
 const METRIC_MISSING: f64 = 0.10;
 const TAGS_MISSING: f64 = 0.01;
 
-/// The purposes of random numbers, so that they are independent.
+/// The purpose of a random number. Numbers for different purposes are independent.
 #[derive(Clone, Copy)]
 enum Topic {
     Batch,
@@ -87,11 +87,11 @@ pub struct Truck {
     pub model: &'static str,
     /// The version of the device.
     pub device_version: &'static str,
-    /// Kilograms.
+    /// The largest load, in kilograms.
     pub load_capacity: f64,
-    /// Litres.
+    /// The size of the fuel tank, in litres.
     pub fuel_capacity: f64,
-    /// Litres for 100 km.
+    /// The nominal fuel consumption, in litres per 100 km.
     pub nominal_fuel_consumption: f64,
 }
 
@@ -123,8 +123,9 @@ impl Iot {
         (0..=DELAY_MAX).filter(due).flat_map(|delay| self.points(number - delay)).collect()
     }
 
-    /// The reading of request `number`, for requests with one reading. The points of the batches follow in order, ten requests
-    /// per batch. A smaller batch repeats points; a larger batch drops its last points.
+    /// The reading of request `number`, for requests with one reading. The points of the batches follow in
+    /// order, ten requests per batch. A smaller batch repeats points; a larger batch drops its last points.
+    /// In place of a missing batch, the points of the batch before are sent.
     pub fn single(&self, number: u64) -> Point {
         let points = self.batch(number / BATCH);
         let place = usize::try_from(number % BATCH).unwrap_or_default();
@@ -164,7 +165,7 @@ impl Iot {
         (self.unit(Topic::Replaced, number) < REPLACED).then(|| self.point(number.saturating_sub(1)))
     }
 
-    /// A point; duplicates are identical.
+    /// The point with this number. Two calls return identical points.
     fn point(&self, number: u64) -> Point {
         let series = self.trucks.max(1) * 2;
         let (tick, truck, kind) = (number / series, number % series / 2, number % 2);

@@ -12,7 +12,7 @@ use crate::iot::{Iot, Point};
 
 /// The largest number of trucks.
 const TRUCKS_MAX: u64 = 10_000_000;
-/// Points in a batch.
+/// The number of points in a batch.
 const POINTS: u64 = 10;
 
 /// The settings, as typed.

@@ -134,7 +134,7 @@ impl Shared {
     }
 }
 
-/// The range of Plimsoll's document ids for a topic with this number.
+/// Plimsoll's `_id` of the document of each record, for a topic with this number.
 pub(crate) fn our_name(topic: u32) -> Name {
     Box::new(move |partition, offset| {
         let bytes = Identity { topic, partition, offset }.to_bytes().to_vec();

@@ -37,7 +37,7 @@ const RECORDS_MAX: u32 = 2000;
 /// Bytes that a task fetches from a partition at once: more than the bytes of these records, so that a bulk
 /// is always full.
 const FETCH_BYTES: u32 = 4 << 20;
-/// The description of its tuning.
+/// The description of the connector's tuning.
 pub(crate) const SETTINGS: &str = "the connector with a task a partition, unordered bulks of 2000, fetches of 4 MiB, no retries of \
                                    the driver (ours has none either), offsets once a minute (ours once a second)";
 

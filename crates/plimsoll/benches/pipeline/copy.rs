@@ -32,7 +32,7 @@ const WITHIN_TENTH: Goal = Goal {
     of: Of::Rate,
     bound: Bound::Least(0.9),
 };
-/// Records of a transaction: the default, and a number that keeps its cost small.
+/// The number of records of a transaction: the default, and one that keeps the cost of transactions small.
 const TRANSACTIONS: [u32; 2] = [2000, 20_000];
 
 /// A published figure for the two guarantees.

@@ -29,15 +29,15 @@ pub(crate) struct Line {
 
 /// A goal and its measurements.
 pub(crate) struct Held {
-    /// The description.
+    /// The goal in words.
     pub(crate) words: &'static str,
     /// The values over the rounds.
     pub(crate) measured: Spread,
-    /// Whether the median reaches it.
+    /// Whether the median reaches the goal.
     pub(crate) met: bool,
-    /// The rounds that reached it.
+    /// The number of rounds that reached the goal.
     pub(crate) rounds_held: usize,
-    /// Rounds.
+    /// The number of rounds.
     pub(crate) rounds: usize,
 }
 
@@ -80,12 +80,12 @@ fn line(turns: &[Turn], first: &[Turn]) -> Line {
     }
 }
 
-/// A known figure over all rounds.
+/// A figure over the rounds that have it. `None` if no round has it.
 fn known(turns: &[Turn], of: fn(&Turn) -> Option<f64>) -> Option<Spread> {
     Spread::of(turns.iter().filter_map(of))
 }
 
-/// Round by round, so that disturbances of the machine affect both sides.
+/// Compares two subjects round by round, so that disturbances of the machine affect both.
 fn held(goal: &Goal, subjects: &[(String, Vec<Turn>)]) -> Held {
     let (turns, others) = (&subjects[goal.subject].1, &subjects[goal.peer].1);
     let values: Vec<f64> = turns.iter().zip(others).map(|(turn, other)| goal.of.value(turn, other)).collect();

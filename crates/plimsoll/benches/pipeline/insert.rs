@@ -157,7 +157,7 @@ impl Alone {
         Ok(Self { sink, spare: payloads.chunks_exact(BATCH).map(batch).collect(), next: 0 })
     }
 
-    /// Whole batches with at least this many documents.
+    /// Inserts whole batches with at least `events` documents in all.
     fn insert(&mut self, events: u64) -> Result<Turn, Failure> {
         let (begun, cpu_ns, start) = (clock::now(), clock::process_cpu_ns(), self.next);
         let (end, mut in_hand) = (start + events, 0);

@@ -33,12 +33,12 @@ struct Passed {
 }
 
 impl Passed {
-    /// Records up to and including a mark.
+    /// The number of records up to and including a mark.
     const fn until(&self, mark: u64) -> u64 {
         self.records * mark / MARKS
     }
 
-    /// The record at the next mark; skips marks without a record.
+    /// The offset of the record at the next mark that has a record. `None` after the last mark.
     fn next(&mut self) -> Option<u64> {
         while self.marks < MARKS && self.until(self.marks + 1) == 0 {
             self.marks += 1;

@@ -7,21 +7,22 @@ pub(crate) struct Plan {
     pub(crate) rounds: usize,
     /// The length of a generator run without a sink, in milliseconds.
     pub(crate) generator_ms: u64,
-    /// Records to read from a topic.
+    /// The number of records to read from a topic.
     pub(crate) consumed: u64,
-    /// Records to copy from topic to topic.
+    /// The number of records to copy from topic to topic.
     pub(crate) copied: u64,
-    /// Documents to insert from a generator.
+    /// The number of documents to insert from a generator.
     pub(crate) inserted: u64,
-    /// Records to move from a topic to a collection, for Plimsoll and the peer.
+    /// The number of records to move from a topic to a collection, for Plimsoll and the peer.
     pub(crate) connected: u64,
-    /// Events to check without a signature, or with a keyed hash.
+    /// The number of events to check without a signature, or with a keyed hash.
     pub(crate) judged: u64,
-    /// Events with public-key signatures, which cost more than a hundred times as much.
+    /// The number of events to check with public-key signatures, which cost more than a hundred times as
+    /// much.
     pub(crate) signed: u64,
-    /// Events with given vectors.
+    /// The number of events with given vectors.
     pub(crate) vectors: u64,
-    /// Events with computed vectors.
+    /// The number of events with computed vectors.
     pub(crate) embedded: u64,
     /// The length of the steady run, in seconds.
     pub(crate) steady_s: u64,

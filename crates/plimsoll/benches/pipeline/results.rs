@@ -12,8 +12,8 @@ use crate::show;
 use crate::steady::Steady;
 use crate::testbed::Testbed;
 
-/// The parts of the table of all rows: the rounds that reached a goal, memory at begin and end, the quality
-/// of int8, the slowest events, published figures, and default exactly-once.
+/// Texts that the table of all rows contains: the rounds that reached a goal, memory at begin and end, the
+/// quality of int8, the slowest events, published figures, and default exactly-once.
 const TOLD: [&str; 7] = [
     "of 1 rounds",
     "in the first tenth",
@@ -34,7 +34,7 @@ pub(crate) struct Results {
 }
 
 impl Results {
-    /// Starts without results; a directory with results is not changed.
+    /// Starts without results; refuses a directory that has results.
     pub(crate) fn open(testbed: &Testbed, arguments: &Arguments) -> Result<Self, Failure> {
         if let Some(out) = &arguments.out {
             fs::create_dir_all(out)?;
@@ -54,7 +54,7 @@ impl Results {
         Ok(results)
     }
 
-    /// Checks that files may be written.
+    /// The directory for files, if one is given.
     pub(crate) fn directory(&self) -> Option<&Path> {
         self.out.as_deref()
     }
@@ -64,7 +64,7 @@ impl Results {
         self.say(&show::row(&measured))
     }
 
-    /// A row whose peer is missing.
+    /// Notes a row that is left out because its peer is not installed.
     pub(crate) fn leave_out(&mut self, name: &str) -> Result<(), Failure> {
         self.push("left_out", json!(name));
         self.say(&format!("\n{name}: left out, its peer is not installed (--install)\n"))

@@ -10,7 +10,7 @@ use crate::figures::Figures;
 pub(crate) struct Turn {
     /// The counted events.
     pub(crate) events: u64,
-    /// Their time, in nanoseconds.
+    /// The elapsed time of these events, in nanoseconds.
     pub(crate) wall_ns: u64,
     /// The client's CPU time in that time, in nanoseconds.
     pub(crate) cpu_ns: u64,
@@ -60,7 +60,7 @@ pub(crate) struct Goal {
     pub(crate) subject: usize,
     /// The index of the compared subject.
     pub(crate) peer: usize,
-    /// The description.
+    /// The goal in words.
     pub(crate) words: &'static str,
     /// The compared value.
     pub(crate) of: Of,
@@ -82,9 +82,9 @@ pub(crate) enum Of {
 /// The side of a number on which a value must lie.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Bound {
-    /// At least.
+    /// The value must be at least this number.
     Least(f64),
-    /// At most.
+    /// The value must be at most this number.
     Most(f64),
 }
 
@@ -222,7 +222,8 @@ impl Turn {
         self.cpu_ns.max(1) as f64 / self.events.max(1) as f64
     }
 
-    /// A row whose events existed long before, so that the time from append to acknowledgement means nothing.
+    /// The turn without the time of delivery. Its events existed long before, so the time from append to
+    /// acknowledgement means nothing.
     pub(crate) fn of_what_was_there(mut self) -> Self {
         self.p999 = self.p999.map(|p999| P999 { delivery_ns: None, ..p999 });
         self

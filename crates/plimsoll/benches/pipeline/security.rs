@@ -27,7 +27,7 @@ const PAYLOAD_BYTES: usize = 512;
 const CANS: u64 = 1000;
 const SECRET: [u8; 32] = [7; 32];
 const SEED: [u8; 32] = [9; 32];
-/// The key of every prepared event, with its length as it is signed.
+/// The key of every prepared event after the key's length, as both are signed.
 const KEY: &[u8] = b"\x06\0\0\0canned";
 
 pub(crate) fn row(_: &Testbed, plan: &Plan) -> Result<Option<Row>, Failure> {
@@ -103,8 +103,8 @@ fn settings_of(algorithm: Option<Algorithm>) -> SecuritySettings {
     }
 }
 
-/// Every event must be admitted: without dead letters the run fails otherwise. The keys live as long as this
-/// value.
+/// Measures a turn. Every event must be admitted; otherwise the run fails, because it has no dead letters.
+/// The keys live as long as the returned value.
 fn turn(
     cans: Arc<[Can]>,
     events: u64,

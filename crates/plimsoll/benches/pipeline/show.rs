@@ -19,7 +19,7 @@ pub(crate) fn head(testbed: &Testbed, rounds: usize) -> String {
     out
 }
 
-/// A row.
+/// Formats a row.
 pub(crate) fn row(measured: &Measured) -> String {
     let figures = Figures::of(measured);
     let mut out = String::new();

@@ -33,16 +33,16 @@ const NAME: &str = "steady";
 const TOPIC_NUMBER: u32 = 8;
 /// The retention of the topic: the disk usage stays small in a long run.
 const KEPT: [(&str, &str); 2] = [("retention.bytes", "134217728"), ("segment.bytes", "33554432")];
-/// Records that are made at once.
+/// The records of this many milliseconds are made at once.
 const SLICE_MS: u64 = 10;
 
 /// The result of the steady run.
 pub(crate) struct Steady {
     /// The description.
     pub(crate) setup: String,
-    /// The length.
+    /// The length of the load, in seconds.
     pub(crate) seconds: u64,
-    /// Records in the topic, and documents at the end.
+    /// The number of records in the topic, and of documents at the end.
     pub(crate) sent: u64,
     /// Resident memory.
     pub(crate) memory: Memory,
@@ -133,7 +133,7 @@ impl Program {
         Ok(Self { child: Child::run(command, Lifetime::Bound)?, out })
     }
 
-    /// Drains it; returns its records.
+    /// Drains the pipeline; returns its seconds and its summary.
     fn end(self) -> Result<(Vec<Second>, Stream), Failure> {
         self.child.terminate(LIMIT)?;
         let status = self.child.ended().ok_or("the program did not end in time")?;
@@ -146,7 +146,7 @@ impl Program {
     }
 }
 
-/// One line a second.
+/// The seconds as CSV, one line each.
 fn csv(seconds: &[Second]) -> Result<Vec<u8>, Failure> {
     let mut out = b"elapsed_s,resident_bytes,cpu_ns,threads,written_events,in_flight_events\n".to_vec();
     for second in seconds {

@@ -21,13 +21,13 @@ use crate::{Failure, connector};
 
 /// The database of all rows.
 pub(crate) const DB: &str = "plimsoll_bench";
-/// Partitions of every topic.
+/// The number of partitions of every topic.
 pub(crate) const PARTITIONS: u16 = 4;
 /// The time limit of every part of a row.
 pub(crate) const LIMIT: Duration = Duration::from_secs(600);
 /// The time limit for the last documents.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// More than all documents of a turn, so that the server never evicts.
+/// The server's cache: more than all documents of a turn, so that the server never evicts.
 const CACHE_BYTES: u64 = 1 << 30;
 /// The broker's heap: more than it needs.
 const HEAP_BYTES: u64 = 768 << 20;

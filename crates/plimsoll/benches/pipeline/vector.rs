@@ -40,7 +40,7 @@ pub(crate) fn row(testbed: &Testbed, plan: &Plan) -> Result<Option<Row>, Failure
     Ok(Some(FORMS.into_iter().fold(Row::new("Vector sink, vectors given", setup), add)))
 }
 
-/// The storage form of vectors.
+/// The compared storage forms of vectors, with their names.
 pub(crate) const FORMS: [(&str, Stored); 2] =
     [("array of doubles", Stored::Array), ("BSON float32 vector", Stored::Float32)];
 

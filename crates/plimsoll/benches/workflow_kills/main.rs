@@ -55,10 +55,10 @@ struct Words {
     /// The length of each load of the comparison.
     #[arg(long, value_name = "SPAN", default_value = "10s")]
     load: Span,
-    /// Threads of clients in the comparison.
+    /// The number of client threads in the comparison.
     #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..=256))]
     clients: u16,
-    /// Turns of each number of processes.
+    /// The number of turns with each number of processes.
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=100))]
     rounds: u32,
     /// Set by cargo.

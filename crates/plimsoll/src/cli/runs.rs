@@ -58,7 +58,7 @@ pub struct PruneArgs {
     pub dry_run: bool,
 }
 
-/// A duration, also in days.
+/// Parses a duration, which may also be in days.
 fn age(text: &str) -> Result<Span, String> {
     let days = text.strip_suffix('d').and_then(|days| days.trim().parse::<f64>().ok());
     let hours = days.map(|days| format!("{}h", days * DAY_HOURS));

@@ -123,7 +123,7 @@ impl JudgeArgs {
     }
 }
 
-/// A difference as a share, typed as a percentage.
+/// Parses a percentage into a share: `3%` gives 0.03.
 fn effect(text: &str) -> Result<f64, String> {
     let percent = text.trim().strip_suffix('%').and_then(|number| number.trim().parse::<f64>().ok());
     percent

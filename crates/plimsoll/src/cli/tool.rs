@@ -51,7 +51,7 @@ pub struct SelftestArgs {
     /// the last.
     #[arg(long, value_name = "N", conflicts_with = "full", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub rounds: Option<u32>,
-    /// The documents of a round.
+    /// The number of documents of a round.
     #[arg(long, value_name = "N", requires = "rounds", default_value_t = 2_000_000,
         value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
     pub documents: u64,

@@ -79,10 +79,10 @@ pub struct WorkerArgs {
     /// A secret that headers of `http` steps refer to as ${NAME}, for example crm=env:CRM_TOKEN or crm=file:/run/secrets/crm
     #[arg(long = "secret", value_name = "NAME=SOURCE")]
     pub secrets: Vec<String>,
-    /// Calls at the same time.
+    /// The largest number of calls at the same time.
     #[arg(long, value_name = "N", default_value_t = 256, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub calls: u32,
-    /// Partitions that this worker holds at most; by default its share of all.
+    /// The largest number of partitions that this worker holds; by default its share of all.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub partitions: Option<u16>,
     /// The length of a lease, from 1s to 5m: other workers take over that long after the end of this one.
@@ -162,7 +162,7 @@ pub struct ListInstancesArgs {
     /// Only ids after this one.
     #[arg(long, value_name = "ID")]
     pub after: Option<String>,
-    /// Instances at most.
+    /// The largest number of instances.
     #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub limit: u32,
     /// The store.
@@ -221,7 +221,7 @@ pub struct TaskListArgs {
     /// Only of this instance.
     #[arg(long, value_name = "ID")]
     pub instance: Option<String>,
-    /// Tasks at most.
+    /// The largest number of tasks.
     #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub limit: u32,
     /// The store.
@@ -250,7 +250,7 @@ pub struct TaskActArgs {
 pub enum DeadCommand {
     /// List dead letters.
     List {
-        /// Dead letters at most.
+        /// The largest number of dead letters.
         #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=10_000))]
         limit: u32,
         /// The store.

@@ -76,7 +76,7 @@ pub fn audit(args: &AuditArgs) -> Outcome<Exit> {
     Ok(exit(&integrity))
 }
 
-/// A part that could not be checked leaves the audit open.
+/// The exit code of an audit. A part that could not be checked leaves the audit open.
 fn exit(integrity: &Integrity) -> Exit {
     match (integrity.holds(), integrity.is_whole() && integrity.unchecked_transactions == 0) {
         (false, _) => Exit::Integrity,
@@ -99,7 +99,8 @@ fn count_phantoms_of_the_run(integrity: &mut Integrity, kept: &Integrity) {
     integrity.was_alone = kept.phantom > 0;
 }
 
-/// The number of documents in the collection before the run, if its summary contains it.
+/// The number of documents in the collection before the run, from the run's summary. 0 if the summary lacks
+/// it.
 fn documents_before(path: &Path) -> u64 {
     let integrity = run_dir::read_run(path).ok().and_then(|run| run.integrity);
     let counted = integrity.filter(|integrity| integrity.proof == Proof::Counted);
@@ -159,7 +160,7 @@ async fn vanishing(place: &RunningServer, setup: &Setup) -> Outcome<Option<Strin
     collection::vanishing(&mut connection, &setup.namespace).await.deserves(Exit::Server)
 }
 
-/// Collects every lost document.
+/// Collects the numbers of all lost documents.
 #[derive(Debug, Default)]
 struct Lost(Vec<u64>);
 

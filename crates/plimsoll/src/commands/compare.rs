@@ -17,7 +17,7 @@ use plimsoll_series::directory::{create, read, save};
 
 /// The name of a comparison's directory.
 const NAME: &str = "comparison";
-/// The limit of runs whose names are listed.
+/// The largest number of runs whose names are listed.
 const NAMED_MAX: usize = 3;
 
 /// Compares measured runs.

@@ -37,8 +37,8 @@ fn tell(history: &History, json: bool) -> Outcome<()> {
     Ok(())
 }
 
-/// An uncompensated regression ends with the code of a failed expectation. So do too few runs: a gate must
-/// not open without a verdict.
+/// The exit code of `--gate`. An uncompensated regression ends with the code of a failed expectation. So do
+/// too few runs: a gate must not open without a verdict.
 fn gate(history: &History) -> Exit {
     if history.is_regression() || history.is_failed() { Exit::Expectation } else { Exit::Held }
 }

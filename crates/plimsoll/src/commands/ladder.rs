@@ -20,7 +20,7 @@ use plimsoll_run::lifecycle;
 use plimsoll_run::session::Session;
 use plimsoll_scenario::plan::{Searched, closed};
 
-/// The limit of rungs.
+/// The largest number of rungs.
 const RUNGS_MAX: usize = 64;
 
 /// Measures all rungs and audits all writes.

@@ -214,7 +214,7 @@ struct SessionProber<'a> {
     documents: f64,
     unit: String,
     limits: Vec<Limit>,
-    /// For each trial around the estimate, the documents acknowledged before it.
+    /// For each trial around the estimate, the number of documents acknowledged before the trial.
     acknowledged: Vec<u64>,
 }
 
@@ -268,7 +268,7 @@ impl Prober for SessionProber<'_> {
 }
 
 impl SessionProber<'_> {
-    /// The loads at a rate of operations.
+    /// The phase of a trial at this rate, in operations per second.
     fn phase(&self, rate: f64, seconds: u64) -> Phase {
         let arrivals = arriving(&self.searched.load.arrivals, rate, self.connections);
         let loads = self.searched.loads(self.searched.load.arriving(arrivals));
@@ -325,7 +325,7 @@ fn over(session: &Session, ended: Ended) -> Option<String> {
     }
 }
 
-/// The CPU of the system's processes over the judged part of a window.
+/// Measures the CPU use of the system's processes over the judged part of a window.
 struct CpuMeter {
     pids: Vec<u32>,
     first: Option<(u64, u64)>,

@@ -11,7 +11,8 @@ use plimsoll_run::exit::{Deserves, Exit, Outcome};
 use plimsoll_scenario::{Builtin, builtins, load, pipelines, suites};
 use plimsoll_series::suite::read;
 
-/// The question of a pipeline; its other sections may need features that this program lacks.
+/// The question in a pipeline's file. The other keys are not read: they may need features that this program
+/// lacks.
 #[derive(Debug, Deserialize)]
 struct Asks {
     question: String,
@@ -42,7 +43,7 @@ pub fn scenarios(args: &ScenariosArgs) -> Outcome<Exit> {
 
 type Listed = (&'static str, &'static str, String);
 
-/// The columns of a name.
+/// The width of a name, in columns.
 const NAME: usize = 23;
 
 fn show(title: &str, all: &[Listed]) {
@@ -51,7 +52,7 @@ fn show(title: &str, all: &[Listed]) {
     all.iter().for_each(|(name, _, question)| print(&entry(name, question, width)));
 }
 
-/// The question beside its name, or below a long one. Without a width, both are on one line.
+/// The question next to its name, or below a long name. Without a width, both are on one line.
 fn entry(name: &str, question: &str, width: Width) -> String {
     let is_long = name.len() > NAME && width != Width::ENDLESS;
     let (above, beside) = if is_long { (format!("{name}\n"), "") } else { (String::new(), name) };

@@ -82,7 +82,7 @@ pub mod tests {
     use super::*;
     use crate::registry::SHIPPED;
 
-    /// Set to write generated files instead of comparing them.
+    /// The environment variable that, if set, writes generated files instead of comparing them.
     const UPDATE: &str = "PLIMSOLL_UPDATE_DOCS";
 
     /// Compares a generated file, named from the root, with its current contents.

@@ -53,7 +53,7 @@ impl<P: Product> Serve for P {
     }
 }
 
-/// As [`serve`], for one service.
+/// Runs one service, fills its database, or prints its settings, as the arguments request.
 ///
 /// # Errors
 /// The reason why it did not start.
@@ -157,7 +157,7 @@ async fn run<P: Product>(settings: P::Settings, server: Option<&Server>) -> Outc
     let mut signals = Signals::listen().context("listen to signals")?;
     let service = match P::start(settings).await {
         Ok(service) => service,
-        // The message holds its causes.
+        // The message already contains the causes.
         Err(error) => return Err(anyhow!("{error}")).deserves(exit_of(&error)),
     };
     print(&format!("{}\n", service.url()));
@@ -194,7 +194,8 @@ async fn fill<P: Product>(settings: P::Settings, order: &str) -> Outcome {
     Ok(Exit::Held)
 }
 
-/// Batches are parsed on their own threads; more threads would only slow down the answers.
+/// The largest number of threads for CPU-bound work, such as parsing batches. More threads would only slow
+/// down the answers.
 const BLOCKING_THREADS_MAX: usize = 8;
 
 const fn exit_of(error: &StartError) -> Exit {
@@ -225,7 +226,7 @@ async fn end<S: State>(service: Running<S>, signals: &mut Signals) -> Outcome {
 fn typed<P: Product>(args: &ServeArgs) -> anyhow::Result<P::Typed> {
     let file = args.config.as_deref();
     let text = file.map(read).transpose()?.unwrap_or_default();
-    // An unreadable file is reported with its line; with `--set` the line is lost.
+    // The file is parsed before `--set` is applied: only then an error can name the line.
     let of = || format!("--config {}", file.map_or_else(String::new, |file| file.display().to_string()));
     let mut typed: P::Typed = if args.check {
         // A run wrote the text, not a user: an error names its line, but no file.

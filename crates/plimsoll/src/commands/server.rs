@@ -95,7 +95,7 @@ fn chosen(addresses: &[String], running: Vec<Entry>) -> anyhow::Result<Vec<Entry
     Ok(running.into_iter().filter(|entry| is_named(&entry) || is_part(entry)).collect())
 }
 
-/// The name of the deployment of several servers that contains this server.
+/// The name of the replica set or cluster that contains this server. `None` for a single server.
 fn deployment(entry: &Entry) -> Option<String> {
     entry.part.as_ref().map(|part| part.deployment.clone())
 }

@@ -53,7 +53,7 @@ fn span(seconds: u64) -> String {
     if seconds < 60 { format!("{seconds} s") } else { format!("{} min {:02} s", seconds / 60, seconds % 60) }
 }
 
-/// Rounds an estimate according to its precision.
+/// Rounds an estimate to minutes: it is not more precise.
 fn about(seconds: u64) -> String {
     match seconds {
         0..60 => "less than 1 min".to_owned(),

@@ -22,7 +22,7 @@ const REGISTRY: Registry = registry![
     load::EchoLoad => service::Echo,
 ];
 
-/// Makes this test the program.
+/// The environment variable that makes this test the program.
 const PROGRAM: &str = "PLIMSOLL_ECHO";
 const SCENARIO: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/echo/echo.yaml");
 

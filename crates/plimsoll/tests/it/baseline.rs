@@ -10,7 +10,7 @@ use crate::service::Service;
 
 /// The database of both tests: the running service serves the data that the first run filled in.
 const DATABASE: &str = "baseline_short";
-/// Sensors and users of the small baseline.
+/// The number of sensors, and of users, of the small baseline.
 const FEW: u64 = 20;
 
 /// Runs the baseline for four seconds, on few sensors and users, without the thresholds, which a busy machine

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::program::{inserts, json, plimsoll_with, scenario, stderr};
 
-/// The documents of a run, and those after which the set elects.
+/// The number of documents of a run, and the number after which the set elects a new primary.
 const DOCUMENTS: u64 = 8_000;
 const EVENT_AFTER: usize = 400;
 

@@ -30,7 +30,8 @@ fn keep(dir: &Path, name: &str, at: u64, rate: f64, change: impl Fn(&mut Run)) -
     path
 }
 
-/// A group of runs that started at `first`, two moments later, and so on.
+/// Writes a group of runs. The first run started at `first`, in milliseconds, and each further run 2 ms
+/// later.
 fn group(dir: &Path, name: &str, first: u64, rates: &[f64], change: impl Fn(&mut Run)) -> PathBuf {
     let group = dir.join(name);
     for (index, rate) in rates.iter().enumerate() {
@@ -224,7 +225,7 @@ fn a_faster_b_that_breaks_an_expectation_of_a_ends_with_99() {
 fn a_faster_b_with_failures_ends_with_99_and_a_rarely_invalid_one_does_not() {
     let dir = tempfile::tempdir().unwrap();
     let failing = |run: &mut Run| {
-        // Only in the third run.
+        // Only the third run has an error.
         if run.started_ms == 6 {
             run.operations.get_mut("insert").unwrap().errors.insert("timeout".into(), 1);
         }

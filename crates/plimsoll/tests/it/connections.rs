@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::operations::{all_held, ask, shipped};
 use crate::program::{impatient, inserts, json, plimsoll_with, scenario, shared, stderr};
 
-/// Finds by key after 200 inserts; `connections` are the finds' own.
+/// A scenario of finds by key after 200 inserts; `connections` is the setting of the finds.
 fn finds(collection: &str, connections: &str, operations: u32) -> String {
     let fill = inserts(collection, 50, "{documents: 200}");
     format!(
@@ -18,7 +18,7 @@ fn finds(collection: &str, connections: &str, operations: u32) -> String {
     )
 }
 
-/// The connections that the shared server has accepted.
+/// The number of connections that the shared server has accepted.
 fn accepted() -> i64 {
     let status = ask(&rawdoc! {"serverStatus": 1});
     let created = status.get_document("connections").unwrap().get("totalCreated").unwrap();

@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::program::{json, plimsoll_with};
 
-/// How a server breaks its promise.
+/// The way in which a server breaks its promise.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Defect {
     None,

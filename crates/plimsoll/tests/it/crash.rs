@@ -9,9 +9,9 @@ use serde_json::Value;
 
 use crate::program::{inserts, json, plimsoll, plimsoll_with, scenario, shared};
 
-/// Documents before the changes.
+/// The number of documents before the changes.
 const DOCUMENTS: u64 = 20_000;
-/// Seconds of changes before the kill.
+/// The number of seconds with changes before the kill.
 const SECONDS: usize = 3;
 /// The time limit for a run to reach the kill, in nanoseconds.
 const PATIENCE_NS: u64 = 120 * SECOND_NS;
@@ -29,7 +29,7 @@ fn start(collection: &str, operation: &str, out: &Path) -> Child {
     plimsoll().args(args).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
 }
 
-/// The seconds in which documents were changed.
+/// The number of recorded seconds in which documents were changed.
 fn seconds_of_changes(out: &Path) -> usize {
     let events = std::fs::read_to_string(out.join("events.ndjson")).unwrap_or_default();
     let changed = |line: &str| {

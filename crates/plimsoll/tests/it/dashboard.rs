@@ -116,7 +116,7 @@ fn queries(name: &str) -> Vec<(String, String)> {
     filled.collect()
 }
 
-/// Panels with changing values during a load, and panels without.
+/// Panels whose values change during a load, and panels whose values do not.
 const ALIVE: [&str; 20] = [
     "In",
     "Processed",
@@ -226,12 +226,13 @@ fn every_metric_of_the_list_is_on_the_dashboard() {
     assert!(missing.is_empty(), "{missing:?}");
 }
 
-/// Panels of the workflow service that move under load, and panels that stand still.
+/// Panels of the workflow service whose values change during a load, and panels whose values do not.
 const WORKFLOWS_ALIVE: [&str; 8] =
     ["Starts", "Signals", "Ends", "Dead letters", "Call time", "Commit time", "Partitions", "Uptime"];
 const WORKFLOWS_STILL: [&str; 3] = ["Parked", "Backlog", "Store failures"];
 
-/// Leads instances to their ends, with one dead letter each, until the flag is set.
+/// Starts instances and ends each with a signal, after one signal that becomes a dead letter, until the flag
+/// is set.
 fn lead_instances(service: &Service, is_over: &AtomicBool) {
     let mut client = service.client();
     let text =

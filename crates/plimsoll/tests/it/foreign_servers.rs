@@ -19,7 +19,7 @@ struct Case {
     product: &'static str,
     /// The version that it reports to clients of MongoDB.
     version: &'static str,
-    /// Part of its answer to an aggregation with `$setWindowFields`; none if it has this stage.
+    /// Part of its refusal of an aggregation with `$setWindowFields`; `None` if it supports this stage.
     refusal: Option<&'static str>,
     /// Part of its refusal of a change stream; `None` if it supports change streams.
     stream_refusal: Option<&'static str>,

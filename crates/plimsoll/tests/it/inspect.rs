@@ -144,7 +144,8 @@ fn collections_are_listed_with_their_options_and_indexes() {
     let indexes: Vec<_> = collections[1].indexes.iter().flatten().map(|index| index.in_words()).collect();
     assert!(indexes.contains(&r#"at_1 {"at":1}, expires after 1000000000 s"#.to_owned()), "{indexes:?}");
     assert!(indexes.contains(&r#"a_-1 {"a":-1}, unique, only {"a":{"$gt":2}}"#.to_owned()), "{indexes:?}");
-    // This server derives its sizes on disk.
+    // The embedded server derives the sizes on disk from the sizes of the documents, so these sizes are
+    // absent.
     assert!(
         collections.iter().all(|each| each.size.storage_bytes.is_none() && each.size.compression.is_none())
     );

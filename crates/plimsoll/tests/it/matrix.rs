@@ -49,8 +49,8 @@ fn assert_gone(prefix: &str) {
     assert_eq!(with_documents, []);
 }
 
-/// Collections of the tests' database on the shared server whose names start with `prefix`, and their
-/// documents.
+/// Collections of the tests' database on the shared server whose names start with `prefix`, each with its
+/// number of documents.
 fn collections(prefix: &str) -> Vec<(String, i64)> {
     let address = shared().trim_start_matches("mongodb://").split('/').next().unwrap().parse().unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();

@@ -99,7 +99,7 @@ fn an_invalid_verdict_is_an_error_on_request(dir: &Path, parts: &[PathBuf]) {
     }
 }
 
-/// Incomplete sets of shards are refused, without a directory.
+/// Checks that incomplete sets of shards are refused, and that no directory is created.
 fn refusals(dir: &Path, parts: &[PathBuf]) {
     let copy = |name: &str, but: &dyn Fn(&str, String) -> Option<String>| {
         let to = dir.join(name);

@@ -308,7 +308,7 @@ fn an_aborted_transaction_leaves_no_change() {
     }
 }
 
-/// Runs a scenario that replaces documents, into `out`; all of its documents are proven.
+/// Runs a scenario that replaces documents, into `out`, and checks that its audit finds all documents.
 fn replaced(collection: &str, client: &str, out: &Path) -> Value {
     let mut text = inserts(collection, 50, "{documents: 500}");
     text.push_str(&phase("replace", "{replace: {}}", 10_000));
@@ -439,7 +439,8 @@ fn a_stale_read_violates_the_integrity_whatever_errors_are_allowed() {
     );
 }
 
-/// Document `n` of a collection, once it has been replaced and is stable for a while.
+/// The document of a collection whose field `n` has this value, after it was replaced and has not changed for
+/// half a second.
 fn settled(collection: &str, n: i64) -> bson::Document {
     let mut last = None;
     for _ in 0..600 {

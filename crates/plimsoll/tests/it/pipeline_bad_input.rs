@@ -56,7 +56,7 @@ fn an_oversized_event_and_one_without_an_envelope_are_dead_letters() {
     assert_eq!(dead.lines().count(), 2);
 }
 
-/// An event in an envelope without a line break.
+/// A payload, and the event with it in an envelope that contains no line break.
 fn envelope() -> (String, Vec<u8>) {
     let make = |payload: String| {
         let mut batch = Batch::new(Partition::new("t", 0));

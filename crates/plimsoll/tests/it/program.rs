@@ -69,7 +69,7 @@ fn is_copied(line: &str) -> bool {
     !line.contains(' ') || is_ending || line.starts_with("#   {")
 }
 
-/// The characters of the longest line.
+/// The number of characters of the longest line.
 pub fn widest(text: &str) -> usize {
     text.lines().map(|line| line.chars().count()).max().unwrap_or(0)
 }

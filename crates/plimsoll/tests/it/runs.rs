@@ -14,7 +14,8 @@ fn two_runs_at_once_into_one_empty_collection_name_each_other_and_hold() {
         for case in [("stamped", "", 0), ("plain", "stamp: false", 0)] {
             scope.spawn(move || two_runs_at_once(case));
         }
-        // Equal content of all documents confirms no receipt; the numbers confirm the receipts.
+        // All documents have the same content, so it does not confirm a receipt. The small number in the
+        // receipt does.
         for case in [("constant", "stamp: false", 0), ("constant_user", "id: user\nstamp: false", 8)] {
             scope.spawn(move || two_runs_at_once(case));
         }
@@ -25,7 +26,8 @@ fn two_runs_at_once_into_one_empty_collection_name_each_other_and_hold() {
     });
 }
 
-/// Runs a scenario with these keys twice at the same time. The summaries name the other run's ID from the given digit on.
+/// Runs a scenario with these keys twice at the same time. Checks that each summary names the other run's ID
+/// from this digit on.
 fn two_runs_at_once((name, keys, first): (&str, &str, usize)) {
     let dir = tempfile::tempdir().unwrap();
     let text = inserts(&format!("together_{name}"), 10, "{duration: 1s}");

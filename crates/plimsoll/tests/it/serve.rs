@@ -17,7 +17,7 @@ use crate::writer::{INGEST, Writer, reading, stored};
 
 const START_MS: i64 = 1_790_000_000_000;
 const WRITERS: usize = 8;
-/// Answers before the end.
+/// The number of acknowledged writes before the end.
 const BEFORE: u64 = 600;
 
 /// Sends readings, batches and activities until the connection ends or an answer is not 201.

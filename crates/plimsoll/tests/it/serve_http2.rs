@@ -18,10 +18,10 @@ use crate::service::Service;
 use crate::writer::stored;
 
 const START_MS: i64 = 1_790_000_000_000;
-/// Lanes of a load, each with its own sensor, and the number of lanes that share a connection.
+/// The number of lanes of a load, each with its own sensor, and the number of lanes that share a connection.
 const LANES: usize = 16;
 const SHARED: usize = 4;
-/// Answers before the end.
+/// The number of acknowledged readings before the end.
 const BEFORE: u64 = 100;
 
 /// Requests and their expected answers; the third finds the activity of the second.

@@ -15,10 +15,11 @@ use crate::writer::{Writer, feed, follow};
 const WRITERS: usize = 8;
 /// The start of the readings' times.
 const START_MS: i64 = 1_789_000_000_000;
-/// Acknowledged answers before the kill, and after the restart of the database.
+/// The number of acknowledged writes before the kill, and after the restart of the database.
 const BEFORE: u64 = 600;
 const AFTER: u64 = 200;
-/// Users who follow all writers and have read their feeds, so that new activities are pushed to them.
+/// The number of users who follow all writers and have read their feeds, so that new activities are pushed to
+/// them.
 const FOLLOWERS: usize = 4;
 /// The time limit of every wait, in nanoseconds.
 const PATIENCE_NS: u64 = 120 * SECOND_NS;

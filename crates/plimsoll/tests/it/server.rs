@@ -73,7 +73,8 @@ fn a_listener_that_plimsoll_did_not_start_is_never_stopped() {
     let servers = Servers(own_cache());
     let other = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = other.local_addr().unwrap();
-    // The list names this test's process, with another start: the entry of a dead server whose process ID was reused.
+    // The list names this test's process, with another start time: the entry of a dead server whose process
+    // ID was reused.
     let (list, storage) = (servers.0.path().join("servers"), servers.0.path().join("storage"));
     fs::create_dir_all(&list).unwrap();
     let entry = serde_json::json!({

@@ -25,7 +25,7 @@ impl Service {
         Self::of("telemetry", args)
     }
 
-    /// Starts the service of a name and waits for its address.
+    /// Starts the service with this name and waits for its address.
     pub fn of(name: &str, args: &[&str]) -> Self {
         let mut process = plimsoll()
             .args(["serve", name, "--listen", "127.0.0.1:0"])

@@ -178,7 +178,7 @@ pub fn command(command: &bson::RawDocumentBuf) -> bson::Document {
     })
 }
 
-/// The documents of a collection of the tests' database on the shared server.
+/// The number of documents in a collection of the tests' database on the shared server.
 fn count(name: &str) -> i64 {
     let reply = command(&bson::rawdoc! {"count": name});
     reply.get_i64("n").unwrap_or_else(|_| reply.get_i32("n").unwrap().into())

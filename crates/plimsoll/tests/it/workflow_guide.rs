@@ -42,7 +42,8 @@ fn every_command_of_the_guide_succeeds_in_its_order() {
                 worker = Some(store.worker());
                 continue;
             }
-            // A reader of the guide types more slowly than an instance moves.
+            // A reader of the guide types so slowly that the instance waits by then. The test waits for this
+            // state.
             "explain" => drop(store.until("order-17", "running", "signal")),
             "audit" => {
                 store.until("order-17", "done", "none");

@@ -184,7 +184,7 @@ fn start(file: &str, database: &str, out: &Path) -> Child {
     plimsoll().args(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
 }
 
-/// Removes one ended instance behind the engine's back.
+/// Removes one ended instance from the store, without the engine.
 fn remove_one(database: &str) {
     let address = shared().trim_start_matches("mongodb://").split('/').next().unwrap().parse().unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();

@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::program::shared;
 
 const DATABASE: &str = "workflow_test_plans";
-/// Instances, signals, dead letters and tasks.
+/// The number of instances, of signals, of dead letters and of tasks.
 const FILLED: usize = 2_000;
 /// The limit of each search.
 const LIMIT: u64 = 10;

@@ -11,7 +11,7 @@ use crate::service::Client;
 pub const INGEST: &str = "/api/telemetry/ingest";
 const BATCHES: &str = "/api/telemetry/ingest/batch";
 const ACTIVITIES: &str = "/api/activity";
-/// Readings in a batch.
+/// The number of readings in a batch.
 const BATCH: i64 = 5;
 
 /// Sends single readings, batches and activities in turn: the readings of one sensor, a millisecond apart,
@@ -50,7 +50,7 @@ pub fn feed(client: &mut Client, user: &str) -> BTreeSet<String> {
     pages.iter().map(|it| it["activityId"].as_str().unwrap().to_owned()).collect()
 }
 
-/// Everything under `key` on all pages.
+/// The elements of the array `key` of all pages.
 fn pages(client: &mut Client, path: &str, key: &str) -> Vec<Value> {
     let (mut found, mut cursor) = (Vec::new(), String::new());
     loop {
@@ -118,7 +118,7 @@ impl Writer {
         from_ms..self.times.end
     }
 
-    /// Checks that every acknowledged write is stored, and nothing else.
+    /// Checks that every acknowledged write is stored, and that every stored reading was sent.
     #[track_caller]
     pub fn check(&self, client: &mut Client) {
         let Self { name, times, readings, activities, .. } = self;

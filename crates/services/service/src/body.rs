@@ -16,7 +16,7 @@ use crate::strict_json;
 /// The body that an endpoint accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Takes {
-    /// None.
+    /// No body.
     Nothing,
     /// JSON, up to `body_bytes_max`.
     Json,

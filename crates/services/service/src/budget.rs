@@ -3,7 +3,8 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// The unit of the count, so that small answers seldom touch the shared counter.
+/// The unit in which memory is counted, in bytes. Small changes of a reservation seldom touch the shared
+/// counter.
 const PAGE_BYTES: u64 = 1 << 10;
 
 /// A limit on bytes in memory. Clones share it.
@@ -19,7 +20,7 @@ pub struct Reservation(Arc<Mutex<ReservedBytes>>);
 
 #[derive(Debug)]
 struct ReservedBytes {
-    /// `None`: unlimited.
+    /// The budget that the bytes come from. `None` if they are unlimited.
     budget: Option<Budget>,
     bytes: u64,
 }
@@ -33,7 +34,7 @@ pub enum BudgetError {
     /// The answer is larger than the whole budget.
     #[error("the answer takes more than {bytes_max} bytes: ask for a shorter window, or for less at once")]
     TooLarge {
-        /// The whole budget.
+        /// The size of the whole budget, in bytes.
         bytes_max: u64,
     },
 }

@@ -10,23 +10,24 @@ use crate::span::Span;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Limits {
-    /// Open connections; further connections wait in the kernel's queue.
+    /// The largest number of open connections; further connections wait in the kernel's queue.
     pub connections_max: u32,
-    /// Concurrent requests on one HTTP/2 connection; further requests of the client wait.
+    /// The largest number of concurrent requests on one HTTP/2 connection; further requests of the client
+    /// wait.
     pub streams_max: u32,
-    /// Requests in flight; a further request is answered 429.
+    /// The largest number of requests in flight; a further request is answered 429.
     pub requests_max: u32,
-    /// Bytes of all request bodies in memory; a further body is answered 429. Streams have as many again, so that they keep no other
-    /// body out.
+    /// The largest size of all request bodies in memory, in bytes; a further body is answered 429. Streams
+    /// have a separate limit of the same size, so that they keep no other body out.
     pub bodies_bytes_max: u32,
-    /// Bytes of all answers in memory, from the data read for them until they are sent; a further answer becomes a 429. Short
-    /// answers and `/metrics` may exceed it a little.
+    /// The largest size of all answers in memory, in bytes, from the data read for them until they are sent;
+    /// a further answer becomes a 429. Short answers and `/metrics` may exceed it a little.
     pub answers_bytes_max: u32,
-    /// Bytes of an ordinary body.
+    /// The largest ordinary body, in bytes.
     pub body_bytes_max: u32,
-    /// Bytes of the body of a batch.
+    /// The largest body of a batch, in bytes.
     pub batch_bytes_max: u32,
-    /// Bytes of a request's head.
+    /// The largest head of a request, in bytes.
     pub head_bytes_max: u32,
     /// The time limit for a request's head; an idle connection is closed after it.
     pub idle: Span,
@@ -68,7 +69,7 @@ part!(Limits {
 pub struct Rate {
     /// Sustained requests a second.
     pub per_s: f64,
-    /// Requests at once.
+    /// The number of requests that a caller may send at once.
     pub burst: u32,
 }
 
@@ -137,9 +138,9 @@ pub fn zero(limits: &[(&str, u32)]) -> Option<String> {
     Some(format!("{name} is 0: the service could answer nothing; give it 1 or more"))
 }
 
-/// The HTTP library reads heads in pieces of this size.
+/// The smallest `head_bytes_max`: the HTTP library reads heads in pieces of this size.
 const HEAD_BYTES_MIN: u32 = 8_192;
-/// An ordinary answer with room to spare.
+/// The smallest `answers_bytes_max`: an ordinary answer with room to spare.
 const ANSWERS_BYTES_MIN: u32 = 64 << 10;
 /// The slowest rate, in requests a second.
 const RATE_MIN: f64 = 0.001;

@@ -15,7 +15,7 @@ pub struct Lines {
     piece: Bytes,
     /// The beginning of a line that the next piece continues.
     begun: Vec<u8>,
-    /// The lines so far.
+    /// The number of lines so far, including blank lines.
     number: u64,
     line_max: Duration,
     line_bytes_max: usize,

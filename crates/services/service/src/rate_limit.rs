@@ -17,9 +17,9 @@ const SWEEP_EVERY_NS: u64 = 1_000_000_000;
 /// One limit for each caller.
 #[derive(Debug)]
 pub struct RateLimiter {
-    /// Nanoseconds that one request costs.
+    /// The debt that one request adds, in nanoseconds.
     cost_ns: u64,
-    /// The maximum debt, which a burst may reach.
+    /// The largest debt with which a request is still accepted, in nanoseconds.
     debt_ns_max: u64,
     shards: Vec<Mutex<Shard>>,
     hasher: RandomState,
@@ -27,9 +27,9 @@ pub struct RateLimiter {
 
 #[derive(Debug, Default)]
 struct Shard {
-    /// The time when a caller's debt is paid, by hash.
+    /// The time when a caller's debt is paid, in nanoseconds, by the caller's hash.
     callers: HashMap<u64, u64>,
-    /// The last removal of callers without debt.
+    /// The time of the last removal of callers without debt.
     swept_ns: u64,
 }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio::sync::Mutex;
 
-/// The lifetime of a result.
+/// The time for which the result of a check is used again, in nanoseconds.
 const FRESH_NS: u64 = 500_000_000;
 /// The time limit for an answer of the dependency.
 const ANSWER_MAX: Duration = Duration::from_secs(2);

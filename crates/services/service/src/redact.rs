@@ -1,6 +1,6 @@
 //! Redacts passwords in connection strings and messages before they are shown or logged.
 
-/// Replaces a secret.
+/// The text that replaces a secret.
 const MASK: &str = "***";
 /// Options of a connection string with secret values, in lower case.
 const SECRET_OPTIONS: [&str; 6] = [
@@ -41,7 +41,8 @@ pub fn exposes_password(uri: &str) -> bool {
     at(rest).is_some_and(|at| rest[..at].contains('?'))
 }
 
-/// The end of user and password. A password with an unencoded `?` reaches beyond the first `?`.
+/// The index of the `@` after the user and the password, if there is one. A password with an unencoded `?`
+/// reaches beyond the first `?`.
 fn at(rest: &str) -> Option<usize> {
     let before_options = rest.split('?').next().unwrap_or_default();
     before_options.rfind('@').or_else(|| rest.rfind('@').filter(|_| before_options.contains(':')))

@@ -110,7 +110,7 @@ impl Outbox {
         }
     }
 
-    /// The number of the oldest answer that is not sent.
+    /// The number of the oldest answer that is not sent. `None` if all are sent.
     fn unsent(&self) -> Option<u64> {
         let sent = self.0.sent.load(Ordering::Acquire);
         (sent < self.0.begun.load(Ordering::Acquire)).then_some(sent)

@@ -24,7 +24,8 @@ pub fn duplicate_key<E: Error>(key: &str) -> E {
     E::custom(format_args!("duplicate key {key:?}: remove one"))
 }
 
-/// The values of a text: each takes 32 bytes or more of memory, and may have one byte of text.
+/// The largest number of values in a text. Each takes 32 bytes of memory or more, but may have only one byte
+/// of text.
 const VALUES_MAX: u32 = 2_000_000;
 
 /// Reads a value, and counts all values.

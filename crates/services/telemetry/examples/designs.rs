@@ -25,9 +25,9 @@ use plimsoll_telemetry::workload::{Preload, Sensors, preload};
 const START_MS: i64 = 1_789_999_200_000;
 const HOUR_MS: i64 = 3_600_000;
 const INTERVAL_MS: i64 = 10_000;
-/// Callers with one reading in flight each.
+/// The number of callers, each with one reading in flight.
 const CALLERS: u64 = 200;
-/// Callers with a batch in flight each, and the readings of a batch.
+/// The number of callers, each with a batch in flight, and the number of readings of a batch.
 const BATCH_CALLERS: u64 = 4;
 const BATCH: u64 = 1000;
 
@@ -96,14 +96,14 @@ fn sensors(plan: Plan) -> Sensors {
     Sensors { seed: 1, count: plan.sensors, start_ms: START_MS, interval_ms: INTERVAL_MS }
 }
 
-/// An hour of readings of every sensor.
+/// Stores an hour of readings of every sensor.
 async fn fill(readings: &Readings, server: &Server, plan: Plan) {
     let (start, cpu) = (Instant::now(), Cpu::now(server));
     let done = preload(readings, &Preload { sensors: sensors(plan), ticks: 360 }, |_| ()).await.unwrap().done;
     row("fill", done, start.elapsed(), &cpu, server, &[]);
 }
 
-/// The readings after the hour, one per request: each tick of all sensors, then the next tick.
+/// Sends the readings after the hour, one per request: each tick of all sensors, then the next tick.
 async fn singles(readings: &Readings, server: &Server, plan: Plan) {
     let (start, cpu) = (Instant::now(), Cpu::now(server));
     let caller = |caller: u64| async move {
@@ -122,7 +122,8 @@ async fn singles(readings: &Readings, server: &Server, plan: Plan) {
     row("single", took.len() as u64, start.elapsed(), &cpu, server, &took);
 }
 
-/// An open load: one reading every millisecond, timed from its due time, and an hour's statistics every 50 ms.
+/// Runs an open load: one reading every millisecond, timed from its due time, and an hour's statistics every
+/// 50 ms.
 async fn open_load(readings: &Readings, server: &Server, plan: Plan) {
     let (start, cpu) = (Instant::now(), Cpu::now(server));
     let (mut writes, mut reads) = (Vec::new(), Vec::new());

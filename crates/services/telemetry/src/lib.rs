@@ -7,7 +7,7 @@
 //! * [`feeds`]: stores activity feeds in MongoDB, in three designs.
 //! * [`Plan`]: the server's query plan for a command.
 //! * [`api`]: the HTTP endpoints; [`settings`]: the settings file; [`serve`]: starts the service.
-//! * [`workload`]: sensors and trucks that generate readings from a seed.
+//! * [`workload`]: sensors that generate readings from a seed, and the fill of a database.
 
 pub mod reading;
 pub mod readings;

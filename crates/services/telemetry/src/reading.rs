@@ -29,18 +29,18 @@ pub struct Reading {
     pub metrics: Vec<(String, f64)>,
 }
 
-/// The accepted readings.
+/// The limits of an accepted reading.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// The latest timestamp, in milliseconds after now.
     pub future_ms_max: i64,
     /// The earliest timestamp, in milliseconds before now.
     pub past_ms_max: i64,
-    /// Metrics in one reading.
+    /// The largest number of metrics in one reading.
     pub metrics_max: usize,
-    /// Bytes of a sensor's name or an event id.
+    /// The longest sensor's name or event id, in bytes.
     pub name_bytes_max: usize,
-    /// Bytes of a metric's name.
+    /// The longest metric's name, in bytes.
     pub metric_bytes_max: usize,
 }
 

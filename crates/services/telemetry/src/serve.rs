@@ -21,7 +21,7 @@ use crate::workload::{Fill, Progress, fill};
 
 pub use plimsoll_service::Ending;
 
-/// The readings between two messages about a fill.
+/// The number of readings between two messages about a fill.
 const TELL_EVERY: u64 = 500_000;
 
 /// The running service.
@@ -70,7 +70,7 @@ impl Product for Telemetry {
     }
 }
 
-/// The storage cannot be opened.
+/// The error for a storage that cannot be opened.
 fn storage(error: impl Display) -> StartError {
     StartError::Storage(error.to_string())
 }
@@ -89,7 +89,7 @@ fn reason(error: &mongodb::error::Error) -> String {
         ErrorKind::Authentication { message, .. }
         | ErrorKind::InvalidArgument { message, .. }
         | ErrorKind::DnsResolve { message, .. } => message.clone(),
-        // The driver's text of other errors repeats the bytes of the server's answer.
+        // For the errors below, the driver's text would repeat the bytes of the server's answer.
         ErrorKind::Write(WriteFailure::WriteConcernError(refused)) => refused.message.clone(),
         ErrorKind::Write(WriteFailure::WriteError(refused)) => refused.message.clone(),
         other => said(error).unwrap_or_else(|| other.to_string()),

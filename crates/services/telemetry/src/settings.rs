@@ -48,7 +48,7 @@ pub struct Settings {
     pub database: Database,
     /// The storage of readings.
     pub readings: crate::readings::Settings,
-    /// The accepted readings.
+    /// The limits of an accepted reading.
     pub accepted: reading::Limits,
     /// The storage of feeds.
     pub feeds: crate::feeds::Settings,

@@ -6,21 +6,22 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail, ensure};
 
-/// The directories of a hierarchy: version 2, the unified part of a hybrid, and the controllers of version 1.
+/// The directory of all cgroups: those of version 2, of the unified part of a hybrid, and of the controllers
+/// of version 1.
 const ROOT: &str = "/sys/fs/cgroup";
 const PERIOD_US: u64 = 100_000;
 
 /// A limit on the processes of a cgroup.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Limit {
-    /// CPU time per elapsed time.
+    /// The largest CPU time per elapsed time.
     Cpu {
-        /// In cores.
+        /// The limit, in cores.
         cores: f64,
     },
-    /// Writes to the disk below the results.
+    /// The largest number of writes to the disk below the results.
     Writes {
-        /// Per second.
+        /// The number of writes per second.
         per_s: u64,
     },
 }

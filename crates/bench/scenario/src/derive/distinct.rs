@@ -5,12 +5,13 @@ use bson::raw::RawBsonRef;
 
 /// The largest number of different values that are counted.
 pub(super) const DISTINCT_MAX: usize = 50;
-/// The largest text or binary value that is counted, in bytes.
+/// The longest text that is counted, in bytes.
 const BYTES_MAX: usize = 256;
 /// Values are few if each occurs at least this often on average.
 const TIMES_MIN: u64 = 4;
 
-/// Different values with their counts, in the order of their first appearance. `None` once they are too many.
+/// Different values with their counts, in the order of their first appearance. `None` once there are too many
+/// values, or one that `small` refuses.
 #[derive(Clone, Debug)]
 pub(super) struct Distinct(Option<Vec<(Bson, u64)>>);
 
@@ -43,7 +44,8 @@ impl Distinct {
     }
 }
 
-/// The value, if it has no parts and its size is bounded.
+/// The value, if it is a short text, a number, a boolean, a date, an ObjectId or null. `None` for any other
+/// value, and for NaN.
 fn small(value: RawBsonRef<'_>) -> Option<Bson> {
     let is_small = match value {
         RawBsonRef::String(text) => text.len() <= BYTES_MAX,

@@ -22,7 +22,7 @@ pub(super) fn synthetic(values: &[(Bson, u64)]) -> Vec<Value> {
     made
 }
 
-/// Letters of this length that are neither a value of the field nor an earlier label.
+/// A text of `bytes` letters that is neither a value of the field nor an earlier label.
 fn letters(bytes: usize, values: &[(Bson, u64)], made: &[Value]) -> Value {
     let is_taken = |label: &str| {
         made.iter().any(|other| other == label)
@@ -32,7 +32,7 @@ fn letters(bytes: usize, values: &[(Bson, u64)], made: &[Value]) -> Value {
     labels.next().unwrap_or_default().into()
 }
 
-/// The label of a number: one letter repeated, or two in turns, and so on.
+/// The label with this index, at least `bytes` letters long: `aaaa` for 0, `bbbb` for 1, `abab` for 27.
 fn label(index: usize, bytes: usize) -> String {
     let (mut rest, mut pattern) = (index, Vec::new());
     loop {
@@ -47,12 +47,12 @@ fn label(index: usize, bytes: usize) -> String {
     pattern.iter().rev().cycle().take(length).map(|letter| char::from(*letter)).collect()
 }
 
-/// A text of letters with this length.
+/// A text of `bytes` letters.
 pub(super) fn text_of(bytes: usize) -> String {
     if bytes == 0 { String::new() } else { label(0, bytes) }
 }
 
-/// Numbers or dates, spread evenly over a range.
+/// `count` numbers or dates, spread evenly over a range.
 pub(super) fn numbers_over(range: &Numbers, kind: Kind, count: usize) -> Vec<Value> {
     places(range, kind, count).into_iter().map(|number| typed(number, kind)).collect()
 }
@@ -64,8 +64,8 @@ fn places(range: &Numbers, kind: Kind, count: usize) -> Vec<f64> {
     (0..count).map(|place| low + (high - low) * place as f64 / last).collect()
 }
 
-/// The synthetic number for `value`. The synthetic numbers of a type are spread evenly over its range and keep the order of the
-/// values. None equals a real value.
+/// The synthetic number for `value`. The synthetic numbers of a type are spread evenly over its range and
+/// keep the order of the values. No synthetic number equals a real value.
 fn number(value: &Bson, values: &[(Bson, u64)]) -> Value {
     let same = || values.iter().filter(|(other, _)| other.element_type() == value.element_type());
     let (mut range, kind) = (Numbers::default(), kind(value));
@@ -92,7 +92,7 @@ fn free(numbers: &[f64], step: f64, kind: Kind, taken: &[Value]) -> Vec<Value> {
     for number in numbers {
         let mut number = number.max(lowest);
         let mut value = typed(number, kind);
-        // One step more than the taken values suffices, unless rounding to the number loses the step.
+        // Each taken value costs at most one step, unless the rounding in `typed` loses the step.
         for _ in 0..=taken.len() {
             if !taken.contains(&value) {
                 break;

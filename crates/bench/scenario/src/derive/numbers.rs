@@ -41,7 +41,8 @@ impl Numbers {
         (self.squares / self.count.max(1) as f64).max(0.0).sqrt()
     }
 
-    /// The range, rounded outwards to a coarse grid, so that it shows no extreme value except zero. `finest` is the smallest step.
+    /// The range, rounded outwards to a coarse grid: no bound except zero is a number of the collection.
+    /// `finest` is the smallest step of the grid.
     pub(super) fn range(&self, finest: f64) -> (f64, f64) {
         let (step, digits) = self.grid(finest);
         let tidy = |number: f64| format!("{number:.digits$}").parse().unwrap_or(number);
@@ -75,7 +76,8 @@ impl Numbers {
         self.mean.round().max(0.0) as u64
     }
 
-    /// The distribution in the form of a template, unless uniform fits. `low` is the lower bound in the template.
+    /// The distribution as a template writes it. `None` if uniform fits, or if the numbers are too few or all
+    /// equal. `low` is the lower bound in the template.
     pub(super) fn distribution(&self, low: f64) -> Option<Value> {
         let (width, deviation) = (self.max - self.min, self.deviation());
         let uniform = width / 12_f64.sqrt();

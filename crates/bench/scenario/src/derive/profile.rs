@@ -22,7 +22,7 @@ pub struct Profile {
 }
 
 impl Profile {
-    /// Adds a document. An invalid element ends its fields.
+    /// Adds a document. The fields from an invalid element on are ignored.
     pub fn see(&mut self, document: &RawDocument) {
         self.bytes += document.as_bytes().len() as u64;
         document_into(&mut self.root, document, &mut self.places, 1);
@@ -38,7 +38,7 @@ impl Profile {
         self.bytes / self.root.documents.max(1)
     }
 
-    /// A top-level field.
+    /// The values of a top-level field. `None` if no document had the field.
     pub(super) fn field(&self, name: &str) -> Option<&Values> {
         self.root.fields.iter().find(|field| field.name == name).map(|field| &field.values)
     }
@@ -57,7 +57,7 @@ fn document_into(fields: &mut Fields, document: &RawDocument, places: &mut usize
     }
 }
 
-/// The index of a field. `None` if the profile is full.
+/// The index of a field, which is added if it is new. `None` if the profile is full.
 fn place(fields: &mut Fields, name: &str, places: &mut usize) -> Option<usize> {
     if let Some(index) = fields.fields.iter().position(|field| field.name == name) {
         return Some(index);

@@ -1,4 +1,4 @@
-//! Writes the whole scenario: the document, the indexes, and one phase that fills a collection of the same kind.
+//! Writes the whole scenario: the document, the indexes, and one phase that fills a similar collection.
 
 use anyhow::Context;
 use plimsoll_document::{Error, Program, Settings, Template};
@@ -22,12 +22,12 @@ const BATCH_MAX: u64 = 1_000;
 /// The longest name of the collection, in characters.
 const NAME_MAX: usize = 80;
 
-/// The collection of the documents.
+/// The collection that the documents come from.
 #[derive(Clone, Copy, Debug)]
 pub struct Origin<'a> {
     /// Its options, indexes and size.
     pub collection: &'a Collection,
-    /// The choice of the documents. `None` if none was read.
+    /// The way in which the documents were chosen. `None` if no document was read.
     pub choice: Option<Choice>,
     /// Whether values may be copied.
     pub copy_values: CopyValues,
@@ -125,7 +125,8 @@ fn collection(namespace: &str) -> String {
     format!("like_{}", name.chars().take(NAME_MAX).map(plain).collect::<String>())
 }
 
-/// The form of `_id`, with the seen types.
+/// The comment on the types of `_id`, and the key `id` for strings. Empty if all are ObjectIds or no document
+/// was read.
 fn id(profile: &Profile) -> Vec<String> {
     let Some(values) = profile.field("_id") else { return Vec::new() };
     let kinds: Vec<_> = values.ranked().iter().map(|group| group.kind).collect();
@@ -183,14 +184,16 @@ fn stop(documents: u64) -> String {
     format!("{comment}    stop: {{documents: {count}}}\n")
 }
 
-/// The key of an index whose values may have any form.
+/// The keys of an index, if each is ascending, descending or hashed. `None` for other indexes: they need
+/// values of a certain form.
 fn key(index: &Index) -> Option<Value> {
     let key: Map<String, Value> = serde_json::from_str(&index.keys).ok()?;
     let is_plain = |order: &Value| order.is_number() || order == "hashed";
     (!key.is_empty() && key.values().all(is_plain)).then_some(Value::Object(key))
 }
 
-/// Properties that the index does not have in the scenario. A filter is not repeated: it may hold values.
+/// Properties of the index that the scenario does not take over. A filter is not repeated: it may hold
+/// values.
 fn properties(index: &Index) -> Vec<&'static str> {
     let found = [
         (index.unique, "Unique"),

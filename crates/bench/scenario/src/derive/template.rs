@@ -9,15 +9,15 @@ use super::numbers::{Numbers, rounded, settings};
 use super::values::{Fields, Group, Kind, Values};
 use super::yaml::{Entry, Tree};
 
-/// The field of Plimsoll's own stamp.
+/// The field in which Plimsoll stores its stamp.
 const STAMP: &str = plimsoll_document::STAMP_FIELD;
-/// The largest number of different numbers or dates that become a choice; texts have a larger one.
+/// The largest number of different numbers or dates that become a choice; texts have a larger limit.
 const NUMBERS_FEW: usize = 12;
 /// From this number of fields on, rare names count as data: the documents are dictionaries.
 const DICTIONARY_MIN: usize = 64;
 /// Names count as data if a field is on average in less than this share of the documents.
 const DICTIONARY_SHARE: f64 = 0.1;
-/// The values that stand for one type in a choice of several types.
+/// The number of constants that stand for the numbers or dates of one type in a choice of several types.
 const STAND_INS: usize = 8;
 /// The longest text or binary value in a choice of several types, in bytes.
 const STAND_IN_BYTES_MAX: u64 = 1_000;
@@ -132,7 +132,8 @@ impl Maker {
         (low.min(limit), high.min(limit))
     }
 
-    /// The settings of the sizes of texts or binary data.
+    /// The setting for the sizes of texts or binary data. `exact` is its key if all have the same size.
+    /// `None` if all are empty.
     fn lengths(self, numbers: &Numbers, exact: &str) -> Option<Value> {
         match self.length(numbers, u64::MAX) {
             (0, 0) => None,
@@ -210,7 +211,7 @@ fn optional(share: f64, value: Tree) -> Tree {
     Tree::of(vec![Entry::plain("$optional", Tree::of(vec![probability, Entry::plain("value", value)]))])
 }
 
-/// One of several constants, or the only one.
+/// A template that picks one of several constants by weight. A single constant stands for itself.
 fn pick(from: Vec<Value>, weights: Vec<f64>) -> Value {
     let whole =
         |weight: f64| if weight.fract() == 0.0 { json!(weight as u64) } else { json!(rounded(weight)) };

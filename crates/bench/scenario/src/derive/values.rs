@@ -96,7 +96,8 @@ pub(super) struct Values {
 pub(super) struct Group {
     pub(super) kind: Kind,
     pub(super) count: u64,
-    /// The numbers themselves, the milliseconds of dates, or the sizes of texts, binary data and arrays.
+    /// The summary of the numbers, of the milliseconds of dates, or of the sizes of texts, binary data and
+    /// arrays.
     pub(super) numbers: Numbers,
     /// The number of values that are `true`.
     pub(super) trues: u64,
@@ -147,7 +148,7 @@ impl Values {
         ranked
     }
 
-    /// The share of a type.
+    /// The share of the values that have this type, from 0 to 1.
     pub(super) fn share(&self, kind: Kind) -> f64 {
         let count = self.groups.iter().find(|group| group.kind == kind).map_or(0, |group| group.count);
         count as f64 / self.count.max(1) as f64

@@ -75,7 +75,7 @@ impl Source<'_> {
             }
         }
         let lines: Vec<&str> = self.text.lines().collect();
-        // The end of the text may be on a separate line.
+        // A place behind the last line is shown at the end of the last line.
         let (line, column) = match lines.get(place.line) {
             Some(line) => (*line, place.column),
             None => (lines.last().copied().unwrap_or_default(), usize::MAX),
@@ -125,7 +125,8 @@ enum Node {
     Scalar,
 }
 
-/// The value at a path such as `.a.b[1].$text`, or the last one on the way to it. A key may contain dots.
+/// The value at a path such as `.a.b[1].$text`, or the deepest existing value on the way to it. A key may
+/// contain dots.
 fn deepest<'a>(node: &'a Spanned<Node>, path: &str) -> &'a Spanned<Node> {
     let next = match &node.value {
         Node::Map(fields) => fields.iter().find_map(|(key, value)| {

@@ -43,7 +43,7 @@ fn named(name: &str, load: &scenario::Load) -> anyhow::Result<Vec<(String, Opera
     Ok(all)
 }
 
-/// Every given kind of work.
+/// The given command, request and unit as operations.
 fn works(operation: Option<&Command>, request: Option<&Request>, unit: Option<&Unit>) -> Vec<Operation> {
     let operation = operation.cloned().map(Operation::Database);
     let request = request.cloned().map(Operation::Service);

@@ -41,7 +41,8 @@ fn ending(stop: Stop, loads: &[Load]) -> Stop {
     Stop { duration: ends.and_then(|ends| ends.into_iter().max()), ..stop }
 }
 
-/// The faults of a phase. The first one has the key `key`. A repeated fault without a limit occurs at most `FAULTS_MAX` times.
+/// The faults of a phase. The first fault has the key `key`, and each further fault the next number. A
+/// repeated fault without a limit occurs at most `FAULTS_MAX` times.
 fn faults(phase: &scenario::Phase, key: usize) -> Vec<Planned> {
     let planned = |(index, fault): (usize, &scenario::Fault)| Planned {
         name: fault.inject.name(),
@@ -92,7 +93,7 @@ fn build_load(
     })
 }
 
-/// The life of a load's connections. Only the lean client opens one for each operation.
+/// Whether a load keeps its connections or opens one for each operation, which only the lean client can.
 fn connections(
     scenario: &scenario::Scenario,
     name: &str,

@@ -152,7 +152,7 @@ mod tests {
 
     #[test]
     fn every_shipped_scenario_defines_its_searched_load() {
-        // A matrix holds many scenarios, and a search takes one cell.
+        // A search takes one cell of a matrix, not the whole matrix.
         for builtin in builtins() {
             let loaded = load(builtin.name, &[], None).unwrap();
             if loaded.scenario.matrix.is_none() {

@@ -8,7 +8,7 @@ const LOAD: [(&str, &str); 2] = [("startTime", "start"), ("gracefulStop", "grace
 /// The spellings of a scenario's keys.
 const SCENARIO: [(&str, &str); 1] = [("thresholds", "expect")];
 
-/// k6's name of a key, to explain a duplicate.
+/// k6's name of a key, for the error about a duplicate. `None` if k6 uses the same name.
 pub fn other_name(key: &str) -> Option<&'static str> {
     LOAD.iter().chain(&SCENARIO).find(|(_, ours)| *ours == key).map(|(theirs, _)| *theirs)
 }

@@ -7,7 +7,7 @@ pub struct Builtin {
     pub name: &'static str,
     /// Its path from the root of the source.
     pub path: &'static str,
-    /// The file.
+    /// The text of the file.
     pub text: &'static str,
 }
 

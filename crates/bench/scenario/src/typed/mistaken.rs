@@ -17,7 +17,8 @@ pub enum Kind {
     Suite,
 }
 
-/// The directories that commands write: a file that only such a directory has, its kind, and the command that reads it.
+/// The directories that commands write: a file that only such a directory has, the kind of the directory, and
+/// the command that reads it.
 const DIRECTORIES: [(&str, &str, &str); 5] = [
     ("events.ndjson", "the directory of a run", "plimsoll show"),
     ("matrix.json", "the directory of a matrix", "plimsoll show"),
@@ -95,7 +96,7 @@ pub fn mistaken_text(origin: &str, text: &str, wanted: Kind) -> Option<String> {
     is_other.then(|| format!("{origin} is {kind}: run it with `{} {origin}`", kind.command()))
 }
 
-/// Explains a JSON file of results: only they begin with their format.
+/// Explains a JSON file of results: only such a file begins with the key `format`.
 fn result(file: &Path, text: &str) -> Option<String> {
     let is_json = file.extension().is_some_and(|ending| ending == "json");
     let begins = text.trim_start().strip_prefix('{')?.trim_start().starts_with("\"format\"");

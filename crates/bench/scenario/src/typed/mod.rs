@@ -272,7 +272,7 @@ pub struct LoadConnections {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Weighted {
-    /// Its share of all weights.
+    /// The weight. The operation's share is its weight divided by the sum of all weights.
     pub weight: f64,
     /// The operation.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -62,8 +62,8 @@ impl Loaded {
         anyhow!("{origin}: {}", rendered(&slip, text, origin))
     }
 
-    /// The last override that sets the value at a path, or a value around it. The path of a template becomes a whole one first: the
-    /// text with its overrides shows the place of the template.
+    /// The last override that sets the value at a path, or a value around it. A path inside a template is
+    /// completed first: the text with its overrides shows where the template is.
     fn assignment_of(&self, path: &str) -> Option<&String> {
         let all = &self.assignments;
         let overridden = || self.source.overridden(all, None).ok();
@@ -154,7 +154,7 @@ pub fn load_text(source: Text, assignments: &[String], seed: Option<u64>) -> any
 pub struct Text {
     /// The file's stem.
     pub name: String,
-    /// The path of the file, as the user gave it.
+    /// The path of the file as the user gave it, or another name of the source for messages.
     pub origin: String,
     /// The contents.
     pub text: String,
@@ -273,8 +273,8 @@ fn sets(assignment: &str, path: &str) -> bool {
     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
 }
 
-/// Whether a path leads into a template. Such a path starts at its operation, request or cell of a matrix, not at the top of the
-/// scenario.
+/// Whether a path leads into a template. Such a path starts at the template's operation, request or matrix
+/// cell, not at the top of the scenario.
 fn is_in_template(path: &str) -> bool {
     path.contains('$')
 }

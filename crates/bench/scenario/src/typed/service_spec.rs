@@ -13,7 +13,7 @@ use serde_json::{Map, Value};
 
 use super::overrides::put;
 
-/// The settings that hold file paths, which are the same for every service.
+/// The JSON pointers of the settings that hold file paths. Every service has the same ones.
 const FILES: [&str; 3] = ["/tls/certificate", "/tls/key", "/security/jwt/key_file"];
 
 /// A service that the run starts, as typed: `NAME: {settings: {…}, fill: {…}}`.
@@ -78,7 +78,7 @@ impl ServiceSpec {
         named.and_then(Value::as_str).unwrap_or(&self.name)
     }
 
-    /// The path of that name in a scenario.
+    /// The path of the database's name in a scenario.
     pub fn database_path(&self) -> String {
         format!("service.{}.settings.database.name", self.name)
     }
@@ -108,7 +108,7 @@ impl ServiceSpec {
         self
     }
 
-    /// The scheme of its URL.
+    /// The scheme of the service's URL.
     pub fn scheme(&self) -> &'static str {
         if self.settings.get("tls").is_some_and(|tls| !tls.is_null()) { "https" } else { "http" }
     }

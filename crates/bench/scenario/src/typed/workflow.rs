@@ -17,13 +17,13 @@ pub struct Workflow {
     pub database: String,
     /// The way in which changes reach the store.
     pub mode: Mode,
-    /// Workers of the engine. Each has its partitions and its share of the machine's cores.
+    /// The number of workers of the engine. Each has its partitions and its share of the machine's cores.
     pub workers: u32,
     /// The moment when the workers begin.
     pub begin: Begin,
-    /// Connections to the store.
+    /// The number of connections to the store.
     pub connections: u32,
-    /// Partitions of a new store.
+    /// The number of partitions of a new store.
     pub partitions: u16,
 }
 
@@ -70,7 +70,8 @@ pub enum Mode {
     /// Many changes in one command, each by compare-and-set.
     #[default]
     Batches,
-    /// One claim for each signal, and one transaction for each start and each change: the control arm of a comparison.
+    /// One claim for each signal, and one transaction for each start and each change: for comparison with
+    /// `batches`.
     Transactions,
 }
 
@@ -99,17 +100,20 @@ pub enum Begin {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Unit {
-    /// A step, a signal from the client as soon as the wait for it is durable, a step.
+    /// A step, a signal and a step. The client sends the signal as soon as the instance's wait for it is
+    /// durable.
     RoundTrip,
     /// Three steps in sequence.
     Steps,
     /// A timer of a second.
     Timer,
-    /// Three signals in sequence. The client sends the last one first, and waits for none.
+    /// Three signals in sequence. The client sends the last one first, and sends all without waiting between
+    /// them.
     OutOfOrder,
     /// The start of three steps. The operation ends as soon as the start is durable.
     Start,
-    /// A signal to an instance that repeats its wait forever, from the request to its durable application.
+    /// A signal to an instance that waits for the next signal forever. The operation lasts from the request
+    /// until the signal is applied durably.
     Signal {
         /// The instances that receive the signals in turn.
         #[serde(default = "receivers_default")]

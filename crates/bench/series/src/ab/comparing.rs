@@ -35,7 +35,7 @@ pub fn weigh(a: &[Measured], b: &[Measured], asked: Asked, judge: &Judging) -> O
     Ok(comparison)
 }
 
-/// Checks whether enough pairs of such runs can be compared.
+/// Checks whether runs like these can be compared once there are enough pairs.
 ///
 /// # Errors
 /// When they cannot be compared. The error names the reason.

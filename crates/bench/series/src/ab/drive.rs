@@ -42,7 +42,8 @@ pub struct Finished {
     pub path: PathBuf,
     /// The number of measured pairs.
     pub pairs: usize,
-    /// The reason of the interruption; [`Exit::Held`] without an interruption.
+    /// The exit of the run that ended the comparison early, or [`Exit::Interrupted`]. [`Exit::Held`] if all
+    /// runs are done.
     pub ended: Exit,
 }
 
@@ -72,7 +73,7 @@ struct Drive<'a> {
     turns: Vec<Turn>,
     dir: SeriesDir,
     flag: Arc<AtomicBool>,
-    /// The exit of the run that ended the comparison.
+    /// The exit of the latest run. Any exit except [`Exit::Held`] ends the comparison.
     ended: Exit,
     console: &'static dyn Console,
 }
@@ -258,8 +259,8 @@ enum Owned {
 }
 
 impl Prepared {
-    /// Checks the collection or database of run `number` on a running server. `None` if nothing is dropped after the run: the
-    /// run has none, or an empty one existed before.
+    /// Checks the collection or database of run `number` on a running server. `None` if nothing is dropped
+    /// after the run: the run has no exclusive data, or its collection existed before and is empty.
     fn claim(&self, number: u32, path: &Path) -> Outcome<Option<Owned>> {
         let (Some(server), Some(name)) = (&self.server, self.exclusive.name(number)) else { return Ok(None) };
         if let Exclusive::NumberedDatabase { path: key, .. } = &self.exclusive {

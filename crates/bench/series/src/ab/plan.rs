@@ -40,7 +40,7 @@ pub struct Criteria {
 }
 
 impl Plan {
-    /// Writes it into a directory.
+    /// Writes the request into the directory of a comparison.
     ///
     /// # Errors
     /// When the file cannot be written.

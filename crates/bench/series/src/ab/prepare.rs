@@ -56,12 +56,13 @@ pub struct Prepared {
     pub subject: Arc<dyn Subject>,
     /// The exclusive data of each run.
     pub exclusive: Exclusive,
-    /// The running server that holds each run's own collection or database.
+    /// The running server that holds each run's own collection or database, once it is open.
     pub server: Option<Server>,
 }
 
 impl Prepared {
-    /// The running server that holds each run's own collection or database.
+    /// The choice of a running server that holds each run's own collection or database. `None` if the runs
+    /// need no such server.
     pub fn running_server(&self) -> Option<&Choice> {
         let stays =
             matches!(self.exclusive, Exclusive::NumberedCollection(_) | Exclusive::NumberedDatabase { .. });
@@ -84,7 +85,7 @@ impl Prepared {
         run.into_iter().chain(flags).chain(no_calibration).chain(own).collect()
     }
 
-    /// The parts of it that decide the load and its destination.
+    /// The parts of this side that decide the load and its destination.
     fn sender(&self) -> Sender<'_> {
         Sender { side: &self.side, scenario: &self.loaded.scenario, subject: self.subject.as_ref() }
     }

@@ -19,10 +19,11 @@ const NAME_MAX: usize = 40;
 const SHARED: [&str; 5] = ["matrix", "existing", "server", "servers", "cache"];
 /// The keys that cells share if each starts its own server and service.
 const SHARED_ANEW: [&str; 3] = ["matrix", "existing", "servers"];
-/// The name of all values of an axis, on the command line.
+/// The word that selects all values of an axis, on the command line.
 pub const ALL: &str = "all";
 
-/// Refuses an invalid matrix, for all values; `base` is the scenario as a tree.
+/// Refuses an invalid matrix, even if the invalid value is not chosen to run. `base` is the scenario as a
+/// tree.
 ///
 /// # Errors
 /// When a value is invalid. The error names the first.
@@ -113,7 +114,7 @@ fn shared(base: &Json) -> &'static [&'static str] {
     if starts_one { &SHARED_ANEW } else { &SHARED }
 }
 
-/// Checks that every path exists in the scenario.
+/// Checks that every path exists in the scenario and may differ between cells.
 fn check_places(axis: &Axis, base: &Json) -> anyhow::Result<()> {
     for (name, places) in &axis.values.0 {
         let mut tree = base.clone();
@@ -167,7 +168,7 @@ fn check_contradictions(matrix: &Matrix, base: &Json) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The first key whose value depends on the order of two values.
+/// The first key that depends on the order in which two values of different axes are applied.
 fn contradiction(base: &Json, first: &[(String, Json)], second: &[(String, Json)]) -> Option<String> {
     let touches =
         |path: &str| first.iter().any(|(other, _)| is_within(path, other) || is_within(other, path));

@@ -12,23 +12,23 @@ pub const DISK_FACTOR: f64 = 2.0;
 /// The estimate of a whole matrix.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Estimate {
-    /// Combinations.
+    /// The number of cells.
     pub cells: u32,
-    /// Runs.
+    /// The number of runs.
     pub runs: u32,
-    /// Documents of the runs with a known number.
+    /// The total number of documents of all runs for which it is known.
     pub documents: u64,
-    /// Mean bytes of a document over all cells.
+    /// The mean size of a document over all runs, in bytes.
     pub document_bytes: f64,
-    /// Documents stored before the loads, in all.
+    /// The total number of documents stored before the loads.
     pub filled: u64,
-    /// Runs with an unknown number of documents.
+    /// The number of runs with an unknown number of documents.
     pub uncounted: u32,
-    /// Seconds of the limited loads, and of all other steps of the runs.
+    /// The total seconds of all loads that have a duration, and of all other steps of the runs.
     pub seconds: f64,
-    /// Runs whose load has no duration.
+    /// The number of runs whose load has no duration.
     pub unlimited: u32,
-    /// Bytes on the server's disk at once.
+    /// The largest number of bytes on the server's disk at any time.
     pub disk_bytes: u64,
 }
 
@@ -94,7 +94,7 @@ pub fn refusal(estimate: &Estimate, bounds: &Bounds, free: Option<u64>) -> Optio
     })
 }
 
-/// A sufficient time, in the form for `--set`.
+/// The time, rounded up to whole minutes, in the form for `--set`.
 fn minutes(seconds: f64) -> String {
     format!("{:.0}m", (seconds / 60.0).ceil())
 }

@@ -47,7 +47,7 @@ struct Drive<'a> {
     environment: Environment,
     flag: Arc<AtomicBool>,
     started: Instant,
-    /// Consecutive runs that lost the server.
+    /// The number of latest consecutive runs that lost the server.
     failures: u32,
     console: &'static dyn Console,
 }
@@ -164,7 +164,7 @@ impl<'a> Drive<'a> {
         self.prepared.matrix.bounds.time.as_secs() - clock::now().since(self.started) as f64 / 1e9
     }
 
-    /// The load of one run, from its first connection to its audit.
+    /// Makes one run, from its first connection to its audit.
     fn load(&self, planned: &CellRun) -> Outcome<Closed> {
         let cell = &self.prepared.expanded.cells[cell(planned)];
         let mut loaded = cell.loaded.clone();

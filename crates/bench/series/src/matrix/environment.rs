@@ -28,7 +28,8 @@ use crate::server::{Contents, Server, refuse};
 pub struct Environment {
     /// The database that all runs share, if any.
     shared: Option<Server>,
-    /// Its empty collections that existed before: the runs use them, and they stay.
+    /// The shared server's empty collections that existed before the matrix: the runs use them, and they
+    /// stay.
     existing: BTreeSet<String>,
     /// Whether each run has its own database on a running server.
     has_databases: bool,

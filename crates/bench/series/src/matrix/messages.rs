@@ -28,7 +28,7 @@ pub struct Announcement<'a> {
     pub runs: &'a [CellRun],
     /// The number of runs that are done already.
     pub made: usize,
-    /// Whether data stays.
+    /// Whether the data of the runs stays.
     pub keep: Keep,
     /// The isolation of the runs.
     pub isolation: &'a Isolation,

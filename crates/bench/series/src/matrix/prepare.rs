@@ -55,7 +55,7 @@ pub struct Prepared<'a> {
     pub made: Vec<bool>,
     /// The estimate of all missing runs.
     pub estimate: Estimate,
-    /// The reason to refuse that estimate.
+    /// The reason to refuse the matrix because of that estimate. `None` if it may start.
     pub refusal: Option<String>,
     /// Whether the data of the runs stays.
     pub keep: Keep,
@@ -194,7 +194,7 @@ fn check_cells(
     cells.iter().map(|cell| check(cell).with_context(|| format!("matrix: the cell {}", cell.label))).collect()
 }
 
-/// Free bytes for the data of a server that this program starts.
+/// Free bytes on the disk for the data of a server that this program starts. `None` if it starts no server.
 fn free(subject: &dyn Subject) -> Option<u64> {
     let is_theirs = |server: &Server| matches!(server, Server::Uri(_));
     match subject.server()? {

@@ -15,11 +15,12 @@ pub const RUN_S: f64 = 8.0;
 pub const AUDIT_PER_S: f64 = 50_000.0;
 /// Seconds to start and end a server and a service.
 pub const STAGE_S: f64 = 5.0;
-/// The assumed rate of filling a service's database, in writes per second: that of the slowest design of its readings.
+/// The assumed rate of filling a service's database, in writes per second: the rate of the slowest design of
+/// the service's readings.
 pub const FILL_PER_S: f64 = 10_000.0;
 /// The assumed size of a document in a service's database, in bytes.
 const KEPT_BYTES: f64 = 200.0;
-/// Sample documents for the mean size.
+/// The number of sample documents for the mean size.
 const SAMPLES: u64 = 500;
 
 /// The estimate of one run of a cell.
@@ -29,7 +30,7 @@ pub struct RunEstimate {
     pub documents: Option<u64>,
     /// Mean bytes of a document; zero if unknown.
     pub document_bytes: f64,
-    /// Documents stored before the load.
+    /// The number of documents stored before the load.
     pub filled: u64,
     /// The maximum seconds of load; absent if only documents or operations end it.
     pub load_s: Option<f64>,
@@ -93,20 +94,22 @@ fn documents(plan: &Plan, phase: &Phase) -> Option<u64> {
     [phase.stop.documents, by_operations, by_time].into_iter().flatten().min()
 }
 
-/// The maximum number of operations of a load, by its limits.
+/// The maximum number of operations of a load, by its limits. `None` if operations have no limit.
 fn counted(load: &Load, phase: Stop) -> Option<u64> {
     let limits = load.limits(phase);
     let each = limits.operations_each.map(|each| each * u64::from(load.arrivals.connections()));
     limits.operations.into_iter().chain(each).min()
 }
 
-/// The maximum number of operations of an open load, by its highest rate and its time.
+/// The maximum number of operations of an open load, by its highest rate and its time. `None` for a closed
+/// load, or without an end.
 fn timed(load: &Load, phase: Stop) -> Option<u64> {
     let span_s = load.end(phase)?.as_secs() - load.timing.start.as_secs();
     Some((load.arrivals.peak()? * span_s).ceil() as u64)
 }
 
-/// The maximum seconds of a phase, including the drain of overdue operations.
+/// The maximum seconds of a phase, including the drain of overdue operations. `None` if the phase has no
+/// duration.
 fn seconds(phase: &Phase) -> Option<f64> {
     let is_open = phase.loads.iter().any(|load| load.arrivals.is_open());
     let drain = if is_open { phase.drain.as_secs() } else { 0.0 };

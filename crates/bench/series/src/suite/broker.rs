@@ -54,7 +54,7 @@ impl Brokers {
         &self.address
     }
 
-    /// The process that the suite started.
+    /// The process ID of the broker that the suite started. Empty for brokers that were running.
     pub fn pids(&self) -> Vec<u32> {
         self.process.iter().map(Process::pid).collect()
     }
@@ -99,7 +99,8 @@ impl Brokers {
         self.admin.create(&Topic::new(name, count(topics.partitions.unwrap_or(PARTITIONS))))
     }
 
-    /// Recreates a topic with its settings, without its events. Only the row may change its partitions.
+    /// Recreates a topic with its settings, without its events. Only the row can change the number of
+    /// partitions.
     fn reset(&self, name: &str, topics: &Topics) -> Result<(), Error> {
         let was = self.admin.as_made(name)?;
         let partitions = topics.partitions.map_or(was.partitions, count);

@@ -84,8 +84,8 @@ impl Row {
         tree
     }
 
-    /// The row's own values, and those of `defaults` for unset columns. The overrides of the row follow the
-    /// overrides of the defaults, and replace them.
+    /// The row's own values, and those of `defaults` for unset columns. The overrides of the row come after
+    /// those of the defaults, and win over them.
     ///
     /// # Errors
     /// Never, because both are rows.

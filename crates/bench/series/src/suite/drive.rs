@@ -216,7 +216,7 @@ impl<'a> Attempt<'a> {
         (!whole).then(|| judge::failed(&anyhow!("the {name} could not be completed: {}", why())))
     }
 
-    /// Runs this program until it ends, or ends it.
+    /// Runs this program to its end, with a watchdog that ends it if it hangs or exceeds its timeout.
     fn run(
         &self,
         name: &'static str,

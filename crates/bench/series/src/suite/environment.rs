@@ -33,7 +33,7 @@ pub struct Environment<'a> {
     brokers: Option<(Brokers, &'a Topics)>,
     /// The identities of earlier attempts: their documents may be dropped.
     earlier: Vec<String>,
-    /// Whether all documents in the collection after the run are its own.
+    /// Whether all documents in the collection after the run come from this run.
     is_ours: bool,
     /// Topics that the run created.
     created: Vec<String>,
@@ -254,8 +254,8 @@ fn tidied(brokers: &Brokers, name: &str, whole: bool) -> String {
     }
 }
 
-/// Applies the rule for a collection that is not empty; documents of earlier attempts are dropped. Returns a message, and
-/// whether all documents after the run are its own.
+/// Applies the rule for a collection that is not empty; documents of earlier attempts are dropped. Returns a
+/// message, and whether all documents after the run will come from this run.
 fn clear(
     server: &Server,
     namespace: &Namespace,

@@ -19,7 +19,7 @@ const REASON_MAX: usize = 400;
 /// The unit of pipelines: their runs do not measure the CPU time of their servers.
 const EVENTS: &str = "events";
 
-/// The result of a run without a load.
+/// The result of a run that sent no load. It starts and ends now.
 fn now(outcome: Outcome, exit: Exit, reason: &str) -> Row {
     let now_ms = clock::wall_ms();
     let (from_ms, to_ms, reason) = (now_ms, now_ms, Some(short(reason)));
@@ -111,7 +111,7 @@ fn by_itself(
     }
 }
 
-/// The end of a process without an exit code of Plimsoll, caused by a signal or a panic.
+/// The reason for a process that ended without an exit code of Plimsoll: a signal or a panic ended it.
 fn abrupt(status: ExitStatus, last_words: Option<String>) -> String {
     let how = match (status.signal(), status.code()) {
         (Some(signal), _) => format!("its process was killed by signal {signal}"),

@@ -24,7 +24,7 @@ impl Brokers {
         match *self {}
     }
 
-    /// The process that the suite started.
+    /// The process ID of the broker that the suite started.
     pub fn pids(&self) -> Vec<u32> {
         match *self {}
     }

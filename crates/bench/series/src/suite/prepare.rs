@@ -17,7 +17,7 @@ use super::typed::Existing;
 use crate::directory::{SeriesDir, read};
 use crate::same_machine::check_same;
 
-/// The request of a suite, with all its columns.
+/// The file with the request of a suite: every test with all its columns.
 const TYPED: &str = "suite.yaml";
 
 /// A suite that is ready for its runs.

@@ -13,7 +13,7 @@ use serde_json::{Map, Value};
 use super::table;
 use crate::directory::{SeriesDir, full};
 
-/// The file.
+/// The name of the results file.
 const FILE: &str = "results.csv";
 /// The columns, in order.
 const COLUMNS: [&str; 24] = [
@@ -46,7 +46,7 @@ const COLUMNS: [&str; 24] = [
 const COLUMNS_BEFORE: usize = 22;
 /// The columns of texts; all others are numbers.
 const TEXTS: [&str; 7] = ["test", "kind", "what", "outcome", "unit", "directory", "reason"];
-/// The columns of the figures.
+/// The indexes of the columns with measured figures.
 const MEASURED: [std::ops::Range<usize>; 2] = [8..19, COLUMNS_BEFORE..COLUMNS.len()];
 
 /// Replaces all lines of a suite's results.

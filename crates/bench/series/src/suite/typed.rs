@@ -46,7 +46,7 @@ pub struct Row {
     pub in_flight: Option<u32>,
     /// Its number of runs.
     pub repetitions: Option<u32>,
-    /// Worker threads.
+    /// The number of worker threads.
     pub threads: Option<u32>,
     /// The distribution of work over threads: `thread-per-worker` for a scenario; `pool` or `per_partition` for a pipeline.
     pub executor: Option<String>,
@@ -63,7 +63,7 @@ pub struct Row {
     pub broker: Option<String>,
     /// The fill of the topic that a pipeline reads: `2_000_000 of 64B`, `5_000 of 14 words`.
     pub fill: Option<Fill>,
-    /// Partitions of created topics.
+    /// The number of partitions of created topics.
     pub partitions: Option<u32>,
     /// The rule for a collection or a topic that is not empty.
     pub existing: Option<Existing>,

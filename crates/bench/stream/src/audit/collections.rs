@@ -18,7 +18,7 @@ pub(super) struct Collections {
     uri: String,
     parts: Vec<Part>,
     topics: Topics,
-    /// Whether they contain unchanged payloads.
+    /// Whether the documents contain unchanged payloads, so that the audit compares checksums.
     pub(super) summed: bool,
     /// The kind of the dead-letter sink, unless it is a collection.
     pub(super) letters_outside: Option<&'static str>,

@@ -10,9 +10,9 @@ use crate::typed::TransformSection;
 /// The number of envelopes around the records of each topic.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Envelopes {
-    /// Envelopes that the pipeline removes.
+    /// The number of envelopes around each source record, which the pipeline removes.
     pub(super) source: usize,
-    /// Envelopes that the pipeline adds.
+    /// The number of envelopes around each found record, which the pipeline added.
     pub(super) found: usize,
 }
 

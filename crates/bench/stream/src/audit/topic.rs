@@ -12,7 +12,7 @@ use super::envelopes::{Envelopes, open};
 use super::{Record, SILENCE, outside_audit, read_topic};
 use crate::typed::{PipelineFile, SinkSection};
 
-/// The index of the fold's only topic.
+/// The index of the source topic in the comparison, which has no other topic.
 const NUMBER: u32 = 0;
 
 /// A topic that should contain the records of another.

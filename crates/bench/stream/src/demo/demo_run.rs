@@ -49,7 +49,7 @@ pub struct DemoResult {
     pub length_ns: u64,
     /// The killed processes, with their times.
     pub kills: Vec<(Duration, Kill)>,
-    /// Events that were read again and recognised.
+    /// The number of events that were read again and recognised.
     pub replayed: u64,
 }
 

@@ -26,9 +26,9 @@ const BATCH: u64 = 50;
 const EVERY: Duration = Duration::from_millis(50);
 /// The time limit for a restart of the server, in nanoseconds.
 const PATIENCE_NS: u64 = 120 * SECOND_NS;
-/// DuplicateKey: the document was inserted before the server was killed.
+/// The server's error code DuplicateKey: the document was inserted before the server was killed.
 const DUPLICATE: i32 = 11000;
-/// NamespaceExists.
+/// The server's error code NamespaceExists.
 const EXISTS: i32 = 48;
 
 /// Inserts documents until it is stopped.
@@ -38,7 +38,7 @@ pub struct Changes {
 }
 
 impl Changes {
-    /// Continues after the documents inserted before.
+    /// Starts the inserts at the document `from`: documents with smaller numbers were inserted before.
     pub fn start(uri: &str, collection: &str, from: u64) -> anyhow::Result<Self> {
         let stop = Arc::new(AtomicBool::new(false));
         let (over, desk) = (Arc::clone(&stop), Desk::of(uri)?);

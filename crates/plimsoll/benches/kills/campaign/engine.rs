@@ -15,9 +15,9 @@ use plimsoll_process::{Child, Lifetime, Program};
 const PROGRAM: &str = env!("CARGO_BIN_EXE_plimsoll");
 /// The time limit of a graceful end.
 const END_LIMIT: Duration = Duration::from_secs(120);
-/// The downtime after it ended by itself, as under a supervisor.
+/// The downtime after the process ended by itself, as under a supervisor.
 const DOWN: Duration = Duration::from_millis(500);
-/// The limit of unexpected ends.
+/// The largest number of unexpected ends.
 const ENDS_MAX: u32 = 20;
 
 /// The process of a pipeline. It ends with this value, and with this process.

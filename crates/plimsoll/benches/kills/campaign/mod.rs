@@ -32,7 +32,7 @@ const UNGUARDED_KILLS_MAX: usize = 6;
 
 /// The options of a campaign.
 pub struct Plan {
-    /// Kills, over all profiles with their guards.
+    /// The number of kills, over all profiles with their guards.
     pub kills: u32,
     /// The seed of the kill times.
     pub seed: u64,
@@ -93,7 +93,7 @@ fn keep(rows: &mut Vec<Row>, row: Row, plan: &Plan, out: &std::path::Path) -> an
     fs::write(out.join("results.json"), text).with_context(|| format!("write into {}", out.display()))
 }
 
-/// The share of `at` among `parts`.
+/// The size of part `at`, from 0, when `whole` is divided into `parts` parts of nearly equal size.
 pub fn share(whole: usize, at: usize, parts: usize) -> usize {
     whole / parts + usize::from(at < whole % parts)
 }

@@ -57,16 +57,16 @@ pub struct Profile {
     pub file: &'static str,
     /// Overrides of the last run, which only writes the remaining events.
     pub hurry: &'static [&'static str],
-    /// The feed of its topic.
+    /// The events that fill its topic.
     pub feed: Feed,
 }
 
-/// The feed of a topic.
+/// The rate and the form of the events that fill a topic.
 #[derive(Clone, Copy, Debug)]
 pub struct Feed {
-    /// Events a second.
+    /// The number of events a second.
     pub rate: u32,
-    /// Settings of the generator.
+    /// The settings of the event generator, as YAML.
     pub event: &'static str,
 }
 

@@ -12,7 +12,7 @@ use plimsoll_kafka::topic::{Admin, Topic};
 
 /// The time limit of the broker's answers.
 const LIMIT: Duration = Duration::from_secs(60);
-/// Partitions of every topic.
+/// The number of partitions of every topic.
 pub const PARTITIONS: u16 = 3;
 
 /// The broker and the server of the pipelines.
@@ -22,7 +22,7 @@ pub struct Testbed {
 }
 
 impl Testbed {
-    /// Starts both.
+    /// Starts the broker and the server.
     pub fn start() -> anyhow::Result<Self> {
         let cache = Cache::locate().context("find the cache")?;
         let settings = Settings {

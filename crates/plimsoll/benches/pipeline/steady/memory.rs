@@ -12,17 +12,17 @@ const RISE_MAX: f64 = 0.05;
 /// Resident memory over a run, in bytes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Memory {
-    /// The first seconds, which do not count.
+    /// The number of seconds at the start that do not count.
     pub(crate) skipped_s: f64,
-    /// The minimum.
+    /// The smallest value of the counted seconds.
     pub(crate) min: f64,
-    /// The maximum.
+    /// The largest value of the counted seconds.
     pub(crate) max: f64,
     /// The mean of the first counted tenth.
     pub(crate) first: f64,
     /// The mean of the last tenth.
     pub(crate) last: f64,
-    /// The slope of the line through all seconds, by least squares.
+    /// The slope of the line through all counted seconds, by least squares, in bytes per minute.
     pub(crate) slope_per_minute: f64,
     mean: f64,
     minutes: f64,
@@ -37,7 +37,7 @@ impl Memory {
     /// Computes the same from moments in seconds and bytes, in order.
     pub(crate) fn over(all: &[(f64, f64)]) -> Self {
         let whole_s = all.last().map_or(0.0, |(at, _)| *at);
-        // For a run of about a minute, the first half.
+        // A run shorter than two minutes skips its first half.
         let skipped_s = SKIPPED_S.min((whole_s / 2.0).floor());
         let counted = &all[all.partition_point(|(at, _)| *at < skipped_s)..];
         let bytes: Vec<f64> = counted.iter().map(|(_, bytes)| *bytes).collect();
@@ -54,7 +54,7 @@ impl Memory {
         }
     }
 
-    /// Whether it is stable.
+    /// Whether the memory rises by less than `RISE_MAX` of its mean.
     pub(crate) fn is_flat(&self) -> bool {
         let rise = (self.slope_per_minute * self.minutes).max(self.last - self.first);
         rise < RISE_MAX * self.mean

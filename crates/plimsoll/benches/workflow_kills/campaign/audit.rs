@@ -18,12 +18,12 @@ use tokio::runtime::{Builder, Runtime};
 use super::clients::{DEFINITION, SIGNALS};
 use super::testbed::Address;
 
-/// Partitions of the stores.
+/// The number of partitions of each store.
 pub const PARTITIONS: u16 = 16;
 const CONNECTIONS: usize = 2;
-/// Instances of one load.
+/// The number of instances that one call loads from the store.
 const PAGE: usize = 500;
-/// Findings in a report at most.
+/// The largest number of findings in a report.
 const EXAMPLES_MAX: usize = 5;
 
 /// The result of an audit.

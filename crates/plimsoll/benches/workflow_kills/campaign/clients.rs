@@ -27,15 +27,15 @@ steps:
 ";
 /// The name of the definition.
 const NAME: &str = "parcel";
-/// Signals until an instance ends.
+/// The number of signals until an instance ends.
 pub const SIGNALS: u64 = 4;
-/// The signals of an instance that stays open.
+/// The number of signals of an instance that stays open.
 const SIGNALS_OPEN: u64 = 2;
 /// One instance in this many stays open.
 const OPEN_EVERY: u64 = 5;
 /// One acknowledged request in this many is sent again.
 const AGAIN_EVERY: u64 = 4;
-/// Threads of a round.
+/// The number of client threads of a round.
 pub const CLIENTS: usize = 4;
 
 /// Clients at work.
@@ -60,7 +60,7 @@ impl Clients {
         Ok(Self { stop, ledger, threads })
     }
 
-    /// Acknowledged requests so far.
+    /// The number of acknowledged requests so far.
     ///
     /// # Errors
     /// A client has given up.

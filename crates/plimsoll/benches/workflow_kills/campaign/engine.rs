@@ -12,11 +12,11 @@ use super::testbed::Address;
 
 /// The program, as a user runs it.
 const PROGRAM: &str = env!("CARGO_BIN_EXE_plimsoll");
-/// The limit of unexpected ends of one engine in a round.
+/// The largest number of unexpected ends of one engine in a round.
 const ENDS_MAX: u32 = 20;
 /// The number of services in a round; an additional worker has no HTTP interface.
 const SERVICES: usize = 2;
-/// Services at most.
+/// The largest number of services.
 const SERVICES_MAX: usize = 8;
 
 /// A process that runs instances. It ends with this value, and with this process.
@@ -84,7 +84,7 @@ impl Engines {
         self.all.iter_mut().try_for_each(Engine::tend)
     }
 
-    /// Unexpected ends of all engines.
+    /// The number of unexpected ends of all engines.
     pub fn ends(&self) -> u32 {
         self.all.iter().map(|engine| engine.ends).sum()
     }

@@ -14,7 +14,7 @@ const ATTEMPT: Duration = Duration::from_secs(1);
 const PATIENCE_NS: u64 = 120 * SECOND_NS;
 /// The pause after a failed attempt.
 const PAUSE: Duration = Duration::from_millis(20);
-/// The limit of an answer.
+/// The largest number of bytes that are read of an answer's body.
 const BODY_BYTES_MAX: usize = 1 << 20;
 
 /// A client of services on the same store.

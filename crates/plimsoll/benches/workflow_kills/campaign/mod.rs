@@ -29,12 +29,12 @@ use serde::{Deserialize, Serialize};
 use kind::{Backend, Kind};
 use round::{Order, Round};
 
-/// Kills of one round at most.
+/// The largest number of kills in one round.
 const ROUND_KILLS: u32 = 8;
 
 /// The options of a campaign.
 pub struct Plan {
-    /// Kills over all stores.
+    /// The number of kills over all stores.
     pub kills: u32,
     /// The seed of kinds and times. Without it, the seed of an existing campaign in the directory, or a new
     /// seed.

@@ -25,11 +25,11 @@ const ENDED: &str = "plimsoll_workflow_instances_stopped_total{status=\"done\"} 
 
 /// The options of the comparison.
 pub struct Comparison {
-    /// Numbers of processes.
+    /// The compared numbers of processes.
     pub processes: Vec<usize>,
     /// The length of each load.
     pub load: Duration,
-    /// Threads of clients.
+    /// The number of client threads.
     pub clients: usize,
     /// The turns for each number of processes.
     pub rounds: u32,

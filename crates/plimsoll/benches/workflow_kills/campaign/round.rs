@@ -22,7 +22,7 @@ use super::testbed::Testbed;
 const PATIENCE_NS: u64 = 120 * SECOND_NS;
 const LOOK: Duration = Duration::from_millis(20);
 const AUDIT_EVERY: Duration = Duration::from_millis(500);
-/// Acknowledgements that show that work goes on after a kill.
+/// The number of acknowledgements that show that work goes on after a kill.
 const PROGRESS: u64 = 20;
 /// The longest delay of a kill after work goes on, and the longest downtime.
 const MOMENT_MS: u64 = 400;
@@ -53,11 +53,11 @@ pub struct Round {
     pub kills: Vec<Kind>,
     /// The audit.
     pub found: Found,
-    /// Engines that ended by themselves and were started again.
+    /// The number of times that an engine ended by itself and was started again.
     pub ends: u32,
     /// The reason why the round is incomplete.
     pub trouble: Option<String>,
-    /// Its length.
+    /// The length of the round, in seconds.
     pub took_s: u64,
 }
 

@@ -15,7 +15,7 @@ use crate::terminal::print;
 use plimsoll_run::exit::{Deserves, Exit, Outcome};
 use plimsoll_run::server_provisioning::cache;
 
-/// The most members of the set that holds a cluster's configuration.
+/// The largest number of members of the set that holds a cluster's configuration.
 const CONFIG_MEMBERS_MAX: u32 = 3;
 
 /// The servers started so far.

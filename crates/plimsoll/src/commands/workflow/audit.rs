@@ -9,7 +9,7 @@ use crate::cli::StoreArgs;
 use crate::terminal::{print, screen};
 use plimsoll_run::exit::{Exit, Outcome};
 
-/// Findings in a list at most.
+/// The largest number of listed findings.
 const SHOWN_MAX: usize = 100;
 
 /// Audits the store.

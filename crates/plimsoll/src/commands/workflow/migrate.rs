@@ -15,13 +15,14 @@ use crate::cli::MigrateArgs;
 use crate::terminal::{print, screen};
 use plimsoll_run::exit::{Deserves, Exit, Outcome};
 
-/// Instances of one page.
+/// The number of instances on one page.
 const PAGE: usize = 500;
 
 /// An instance, and the reason why it cannot move.
 struct Candidate {
     instance: String,
-    /// The number of its last change: an instance may move to the same version again later.
+    /// The number of the instance's last change. It makes the ID of the signal unique, because an instance
+    /// may move to the same version again later.
     change: u64,
     obstacle: Option<String>,
 }

@@ -16,11 +16,11 @@ use crate::cli::StoreArgs;
 use crate::terminal::{console, print};
 use plimsoll_run::exit::{Deserves, Exit, Failure, Outcome};
 
-/// Connections of a command.
+/// The number of connections of a command.
 const CONNECTIONS: usize = 2;
-/// Partitions of a new store.
+/// The number of partitions of a new store.
 const PARTITIONS: u16 = 64;
-/// The schemes of MongoDB.
+/// The schemes of MongoDB's URIs.
 const SCHEMES: [&str; 2] = ["mongodb://", "mongodb+srv://"];
 
 /// An open store with the runtime that it needs.
@@ -50,7 +50,7 @@ impl Opened {
         Self::with(args, size, Missing::Create, None)
     }
 
-    /// Opens the store with connections for a worker, which it starts.
+    /// Opens the store with the connections of `size`, and starts a worker if its options are given.
     ///
     /// # Errors
     /// The arguments are invalid, or the server is unreachable.
@@ -109,12 +109,12 @@ fn place(args: &StoreArgs) -> anyhow::Result<Place> {
     Ok(Place::Mongo { uri: args.server.clone(), database: args.database.clone() })
 }
 
-/// A store that fails is the server's fault.
+/// The failure of a command whose store failed. The exit code is that of a server's fault.
 pub(super) fn failed(error: StoreError) -> Failure {
     Failure { exit: Exit::Server, error: error.into() }
 }
 
-/// The exit of a refused request.
+/// The failure of a command whose request was refused.
 pub(super) fn refused(error: ClientError) -> Failure {
     match error {
         ClientError::Store(error) => failed(error),

@@ -16,11 +16,11 @@ use crate::terminal::{print, say};
 use plimsoll_run::exit::{Deserves, Exit, Outcome};
 use plimsoll_run::signals::Signals;
 
-/// Connections of a worker.
+/// The number of connections of a worker.
 const CONNECTIONS: usize = 8;
-/// Partitions of a new store.
+/// The number of partitions of a new store.
 const PARTITIONS: u16 = 64;
-/// The time between two lines.
+/// The time between two lines of progress.
 const LINE_EVERY: Duration = Duration::from_secs(1);
 
 /// Runs a worker.

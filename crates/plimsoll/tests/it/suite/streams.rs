@@ -19,7 +19,7 @@ fn read(out: &Path, path: &str) -> Value {
     serde_json::from_str(&text).unwrap()
 }
 
-/// The offsets of a topic in a state, over its partitions; none if it is missing.
+/// The number of offsets of a topic in a state, over all its partitions; `None` if the topic is missing.
 fn offsets(state: &Value, name: &str) -> Option<u64> {
     let topic = state["topics"].as_array().unwrap().iter().find(|topic| topic["name"] == name).unwrap();
     let extents = topic["partitions"].as_array().unwrap();

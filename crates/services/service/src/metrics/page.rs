@@ -16,7 +16,7 @@ impl Page {
         self.line(format_args!("# TYPE {name} {kind}"));
     }
 
-    /// A sample of the current metric. `labels` have the form `a="b",c="d"`.
+    /// Writes a sample of the current metric. `labels` have the form `a="b",c="d"`.
     pub fn sample(&mut self, name: &str, labels: &str, value: impl Display) {
         if labels.is_empty() {
             self.line(format_args!("{name} {value}"));
@@ -25,13 +25,14 @@ impl Page {
         }
     }
 
-    /// A metric with one sample.
+    /// Writes a metric with one sample.
     pub fn single(&mut self, name: &str, kind: &str, help: &str, value: impl Display) {
         self.begin(name, kind, help);
         self.sample(name, "", value);
     }
 
-    /// A histogram: the upper bound and the count of each bucket, not cumulated.
+    /// Writes a histogram. `buckets` gives the upper bound and the count of each bucket, not cumulated; `all`
+    /// is the total count, and `sum` the sum of the values.
     pub fn histogram(
         &mut self,
         name: &str,

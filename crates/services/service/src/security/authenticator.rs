@@ -13,13 +13,13 @@ use super::principal::{Caller, Principal};
 use super::scope::{self, Scope, Scopes};
 use super::token::{self, InvalidToken, Tokens};
 
-/// The other header for an API key.
+/// A header for an API key, instead of `Authorization`.
 const API_KEY: HeaderName = HeaderName::from_static("x-api-key");
 /// The maximum number of cached tokens. The cache spares most requests the verification of a signature.
 const CACHED_MAX: usize = 4_096;
 /// The longest time that a token is cached, in milliseconds.
 const CACHED_MS: i64 = 30_000;
-/// The longest token.
+/// The longest token, in bytes.
 const TOKEN_BYTES_MAX: usize = 8 << 10;
 
 /// Checks keys and tokens.

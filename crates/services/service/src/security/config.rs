@@ -35,10 +35,10 @@ pub struct Jwt {
     pub algorithm: Algorithm,
     /// The file with the secret (HS256, 32 bytes or more) or the public key as PEM (EdDSA).
     pub key_file: PathBuf,
-    /// The required `iss`; unchecked if absent.
+    /// The required `iss`. Without this setting, `iss` is not checked.
     #[serde(default)]
     pub issuer: Option<String>,
-    /// The required `aud`; a token with an `aud` is refused if absent.
+    /// The required `aud`. Without this setting, a token that has an `aud` is refused.
     #[serde(default)]
     pub audience: Option<String>,
 }

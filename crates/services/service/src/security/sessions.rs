@@ -8,7 +8,7 @@ use super::crypto;
 
 /// A secret shorter than this can be guessed (RFC 7518, section 3.2).
 const SECRET_BYTES_MIN: usize = 32;
-/// The longest token.
+/// The longest token, in bytes.
 const TOKEN_BYTES_MAX: usize = 16 << 10;
 
 /// Signs and verifies tokens with one secret (HS256).

@@ -14,7 +14,7 @@ use super::scope::{Scope, Scopes};
 
 /// A secret shorter than this can be guessed (RFC 7518, section 3.2).
 const SECRET_BYTES_MIN: usize = 32;
-/// The largest key file.
+/// The largest key file, in bytes.
 const FILE_BYTES_MAX: usize = 16 << 10;
 /// The accepted clock difference between the issuer and this machine, in seconds.
 const LEEWAY_S: f64 = 30.0;

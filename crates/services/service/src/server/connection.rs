@@ -82,7 +82,7 @@ impl Connection {
     }
 }
 
-/// The URI with its path in canonical form, if that is another one.
+/// The URI with its path in canonical form. `None` if the path is canonical already.
 fn rewritten(uri: &Uri, canonical_path: fn(&str) -> Option<String>) -> Option<Uri> {
     let path = canonical_path(uri.path())?;
     let path_and_query = match uri.query() {

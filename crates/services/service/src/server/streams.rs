@@ -13,7 +13,7 @@ use crate::sending::Outbox;
 #[derive(Clone, Debug)]
 pub(super) struct Streams {
     send: Duration,
-    /// Ends the connection.
+    /// Notified when a stream can only be ended with its connection.
     cut: Arc<Notify>,
 }
 

@@ -55,7 +55,7 @@ impl State for Notes {
         response
     }
 
-    /// Paths are read in any case.
+    /// A path means the same in upper and lower case.
     fn canonical_path(path: &str) -> Option<String> {
         Some(path.to_ascii_lowercase()).filter(|lower| lower != path)
     }

@@ -11,14 +11,14 @@ use tokio::task::JoinHandle;
 
 use crate::{Address, send, start};
 
-/// The bytes of one answer.
+/// The size of one answer, in bytes.
 const ANSWER: u64 = 64 << 10;
 /// The deadline of an answer that the client does not take.
 const SOON: Span = Span::millis(300);
 /// A deadline beyond the test.
 const NEVER: Span = Span::seconds(3_600);
 
-/// An HTTP/2 client whose streams may receive `window` bytes, ever.
+/// An HTTP/2 client whose streams receive at most `window` bytes in all.
 struct Closed {
     send: SendRequest<Bytes>,
     connection: JoinHandle<Result<(), h2::Error>>,

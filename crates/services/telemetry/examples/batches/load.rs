@@ -17,7 +17,7 @@ pub enum Shape {
     Runs,
 }
 
-/// Ticks of one sensor that follow each other in [`Shape::Runs`]: a minute.
+/// The number of consecutive ticks of one sensor in [`Shape::Runs`]: a minute.
 const RUN: u64 = 6;
 
 /// The format of a batch.
@@ -117,7 +117,7 @@ impl Load {
     }
 }
 
-/// One whole answer.
+/// Reads one whole answer.
 async fn read(stream: &mut TcpStream, answer: &mut Vec<u8>) {
     answer.clear();
     loop {

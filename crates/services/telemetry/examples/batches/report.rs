@@ -43,7 +43,7 @@ pub fn report(programs: &[&str], costs: &[Vec<Cost>]) {
 fn spread(mut values: Vec<f64>) -> String {
     values.sort_unstable_by(f64::total_cmp);
     let (least, most) = (values[0], values[values.len() - 1]);
-    // The mean of the middle two of an even number.
+    // An even number of values has two in the middle: their mean is the median.
     let median = f64::midpoint(values[(values.len() - 1) / 2], values[values.len() / 2]);
     format!("{median:.3} ({least:.3} to {most:.3})")
 }

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::state::{Context, State};
 
-/// Follows.
+/// Makes a user follow another user.
 pub struct Follow;
 
 impl Endpoint<State> for Follow {

@@ -12,10 +12,10 @@ use serde_json::{Value, json};
 
 use super::state::{Context, State};
 
-/// Follows several users.
+/// Makes a user follow several users.
 pub struct FollowMany;
 
-/// Users in one call.
+/// The largest number of users in one call.
 const USERS_MAX: usize = 500;
 const FIELD: &str = "userIds";
 

@@ -19,7 +19,7 @@ pub struct Queries {
 }
 
 impl Queries {
-    /// Runs `most` queries at a time; a further one waits for `wait`.
+    /// Runs `most` queries at a time; a further query waits at most `wait`.
     pub fn new(most: u32, wait: Duration) -> Self {
         Self { places: Semaphore::new(most as usize), most, wait }
     }

@@ -21,7 +21,8 @@ pub struct Range;
 
 /// The default number of readings on a page.
 const LIMIT: u32 = 100;
-/// Copies of a reading in memory: the reading, its JSON tree and text.
+/// The memory of an answer, as a multiple of its readings: the readings themselves, their JSON trees and the
+/// text.
 const COPIES: usize = 4;
 /// The window is unlimited, because the cost of a page does not depend on it.
 const LONGEST: Span = Span::millis(u64::MAX);

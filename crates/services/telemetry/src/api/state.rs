@@ -33,7 +33,7 @@ pub struct State {
     pub feeds: Feeds,
     /// The same feeds through the connections of queries.
     pub read_feeds: Feeds,
-    /// The accepted readings.
+    /// The limits of an accepted reading.
     pub accepted: reading::Limits,
     /// The limits of a single request.
     pub limits: RequestLimits,

@@ -21,7 +21,7 @@ use crate::readings::{SensorStatistics, StatisticsQuery};
 /// Reads statistics of several sensors.
 pub struct StatisticsMany;
 
-/// Concurrent lookups of sensors.
+/// The largest number of concurrent lookups of sensors.
 const LOOKS_MAX: usize = 8;
 const FIELDS: [&str; 6] = ["sensors", "window", "from", "to", "interval", "detail"];
 

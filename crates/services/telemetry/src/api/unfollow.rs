@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::state::{Context, State};
 
-/// Unfollows.
+/// Makes a user unfollow another user.
 pub struct Unfollow;
 
 impl Endpoint<State> for Unfollow {

@@ -16,10 +16,10 @@ pub struct Window {
     pub to_ms: i64,
 }
 
-/// The parameters of a window.
+/// The parameters of a window as requested; `None` if a parameter is absent.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct WindowParams {
-    /// The length.
+    /// The length of the window.
     pub window: Option<Span>,
     /// The start.
     pub from_ms: Option<i64>,
@@ -27,7 +27,7 @@ pub struct WindowParams {
     pub to_ms: Option<i64>,
 }
 
-/// The default length.
+/// The length of a window without a requested length or start.
 const OTHERWISE: Span = Span::seconds(3_600);
 
 impl Window {
@@ -78,7 +78,7 @@ pub fn interval(params: Option<Span>) -> Result<Option<i64>, Problem> {
     }
 }
 
-/// Serializes intervals. Without a JSON tree, which would take several times the memory of the text.
+/// Serializes intervals without a JSON tree, which would take several times the memory of the text.
 pub struct Intervals<'a>(pub &'a [IntervalStatistics]);
 
 /// Serializes the metrics of an interval.

@@ -14,13 +14,13 @@ pub enum Error {
          `{was}`, or use another database"
     )]
     IncompatibleDesign {
-        /// The design.
+        /// The design of the stored feeds.
         was: String,
     },
     /// A user would follow too many users.
     #[error("a user follows at most {most} others: unfollow some first")]
     TooMany {
-        /// The limit.
+        /// The largest number of users that one user follows.
         most: u32,
     },
     /// A user tries to follow themselves.

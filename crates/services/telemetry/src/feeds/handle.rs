@@ -23,7 +23,7 @@ use crate::plan::Plan;
 use plimsoll_service::Clock;
 use plimsoll_service::Reservation;
 
-/// Documents in one bulk write.
+/// The number of activities in one bulk write. A bulk write of edges has a tenth as many users.
 const FILL_CHUNK: usize = 2_000;
 
 /// The feeds. Clones share everything.

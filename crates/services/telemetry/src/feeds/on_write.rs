@@ -17,7 +17,7 @@ use super::timeline::{Timeline, found};
 use plimsoll_service::Reservation;
 
 const COLLECTION: &str = "feed_entries";
-/// Followers in one step.
+/// The largest number of followers in one step.
 pub(super) const CHUNK: u32 = 1_000;
 
 /// Fan-out on write.

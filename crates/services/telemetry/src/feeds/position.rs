@@ -27,7 +27,7 @@ impl Position {
 pub struct Cursor {
     /// The position before the page.
     pub after: Position,
-    /// Activities on the pages before.
+    /// The number of activities on the pages before.
     pub seen: u32,
 }
 

@@ -14,7 +14,7 @@ pub(super) struct Find {
     pub(super) filter: Document,
     pub(super) sort: Document,
     pub(super) projection: Document,
-    /// No limit if 0.
+    /// The largest number of documents to return; 0 means no limit.
     pub(super) limit: u32,
 }
 

@@ -42,7 +42,7 @@ pub struct Settings {
     pub following_max: u32,
     /// Hybrid: authors with this many followers are pulled.
     pub pull_from: u32,
-    /// Hybrid: activities in a cache.
+    /// Hybrid: the largest number of activities in a cache.
     pub cache_max: u32,
     /// Hybrid: an unread cache expires after this time.
     pub cache_idle: Duration,

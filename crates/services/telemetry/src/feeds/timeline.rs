@@ -13,11 +13,13 @@ use super::query::{Find, insert_new, is_known};
 use plimsoll_service::Reservation;
 
 const COLLECTION: &str = "activities";
-/// Authors in one query. The server merges this many index ranges in order; with many more it would read and sort all.
+/// The largest number of authors in one query. The server merges this many index ranges in order; with many
+/// more it would read and sort all activities.
 pub(super) const AUTHORS: usize = 100;
-/// Concurrent queries of one read.
+/// The largest number of concurrent queries of one read.
 const AT_ONCE: usize = 4;
-/// Copies of an activity in memory: the driver's document, the struct, the JSON tree, the text.
+/// The number of copies of an activity in memory: the driver's document, the struct, the JSON tree and the
+/// text.
 const COPIES: usize = 4;
 
 /// The timeline.
@@ -53,8 +55,8 @@ impl Timeline {
         Ok(insert_new(&self.database, COLLECTION, documents).await?)
     }
 
-    /// The newest `limit` activities of the authors below a position, newest first. The memory is a few times the limit, for
-    /// any number of authors.
+    /// The newest `limit` activities of the authors below a position, newest first. At most a few times
+    /// `limit` activities are in memory at a time, for any number of authors.
     pub(super) async fn page(
         &self,
         authors: &[String],

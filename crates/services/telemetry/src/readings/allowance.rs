@@ -16,7 +16,7 @@ const STEP: usize = 1 << 10;
 /// The remaining memory of one call, shared by its sensors. Clones share it.
 #[derive(Clone, Debug)]
 pub(crate) struct Allowance {
-    /// Values of one sensor for its percentiles.
+    /// The largest number of values that one sensor may hold for its percentiles.
     values_max: usize,
     summaries_max: usize,
     summaries: Arc<AtomicUsize>,
@@ -28,7 +28,7 @@ impl Allowance {
         Self { values_max, summaries_max, summaries: Arc::default(), hold }
     }
 
-    /// Reserves memory for the next value of a sensor.
+    /// Reserves memory for the next value of a sensor that holds `held` values.
     ///
     /// # Errors
     /// [`Error::TooMuch`], [`Error::Memory`].

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Buckets of a histogram: up to 1, 2, 4, … and above.
+/// The number of buckets of a histogram. Their upper bounds are 1, 2, 4, …; the last bucket has none.
 pub const STEPS: usize = 24;
 
 /// Counters. All only grow, except the queue.

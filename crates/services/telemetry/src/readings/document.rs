@@ -22,7 +22,7 @@ use super::{Error, Fault, key};
 use crate::reading::Reading;
 
 pub(super) const COLLECTION: &str = "readings";
-/// Merges in flight.
+/// The largest number of merges in flight.
 const MERGES_MAX: usize = 8;
 
 /// The design's collection.

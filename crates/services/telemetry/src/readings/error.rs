@@ -28,7 +28,7 @@ pub enum IngestError {
     /// Too many readings wait.
     #[error("too many readings wait to be stored: retry in {retry_after_s} s")]
     Busy {
-        /// An estimate of the wait, 1 to 60.
+        /// An estimate of the wait, from 1 to 60 seconds.
         retry_after_s: u64,
     },
     /// The service is stopping.

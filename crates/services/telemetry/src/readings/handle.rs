@@ -31,7 +31,7 @@ use plimsoll_service::Clock;
 use plimsoll_service::Reservation;
 use plimsoll_service::blocking;
 
-/// Sensors of one statistics query that are read concurrently.
+/// The largest number of sensors that one statistics query reads concurrently.
 const TALLIES_MAX: usize = 8;
 
 /// The answers for the readings of a batch, in their order.
@@ -332,7 +332,8 @@ impl Readings {
     /// # Errors
     /// [`Error::Database`], [`Error::Foreign`].
     pub async fn knows(&self, sensor: &str) -> Result<bool, Error> {
-        // The last known reading was acknowledged. If it is missing, the answer is empty instead of a 404.
+        // A cached sensor has sent an acknowledged reading. If the database has lost the reading, the answer
+        // is empty instead of a 404.
         Ok(self.shared.newest.of(sensor).is_some() || self.latest(sensor).await?.is_some())
     }
 

@@ -5,9 +5,9 @@
 
 use crate::reading::Reading;
 
-/// Separates the parts.
+/// The character between the parts of a key.
 const TAB: char = '\t';
-/// Sorts right after the tab: the end of a sensor's keys.
+/// The character that sorts right after the tab. It marks the end of a sensor's keys.
 const AFTER_TAB: char = '\n';
 /// Times are shifted so that those before 1970 sort first; 12 hexadecimal digits hold 4,459 years to each side.
 const SHIFT_MS: i64 = 1 << 47;

@@ -18,7 +18,8 @@ pub(crate) struct Lookup {
     pub(crate) sort: Option<Document>,
     pub(crate) projection: Option<Document>,
     pub(crate) limit: Option<i64>,
-    /// Documents in each reply; the server's default is 101, then as many as fit 16 MiB.
+    /// The number of documents in each reply. `None`: the server's default, 101 in the first reply, then as
+    /// many as fit 16 MiB.
     pub(crate) batch: Option<u32>,
 }
 

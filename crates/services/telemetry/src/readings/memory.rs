@@ -35,7 +35,7 @@ pub(crate) struct Script {
 #[derive(Clone, Default)]
 pub(crate) struct Memory {
     readings: Arc<Mutex<Stock>>,
-    /// Readings of each commit, in order.
+    /// The number of readings of each commit, in order.
     pub(crate) commits: Arc<Mutex<Vec<usize>>>,
     /// The sensors of commits in flight.
     busy: Arc<Mutex<HashSet<String>>>,

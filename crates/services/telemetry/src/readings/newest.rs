@@ -7,7 +7,8 @@
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
-/// Cached sensors. When it is exceeded the cache is cleared, and queries have no lower bound.
+/// The largest number of cached sensors. A full cache is cleared; then queries have no lower bound until it
+/// fills again.
 const SENSORS_MAX: usize = 200_000;
 
 #[derive(Debug, Default)]

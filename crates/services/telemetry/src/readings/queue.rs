@@ -7,7 +7,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::IngestError;
 
-/// The longest retry time.
+/// The longest time, in seconds, after which a refused caller is asked to retry.
 const RETRY_AFTER_S_MAX: u64 = 60;
 
 /// The queue of readings waiting or in flight.
@@ -64,12 +64,12 @@ impl Queue {
         drop(all);
     }
 
-    /// Readings waiting or in flight.
+    /// The number of readings waiting or in flight.
     pub(crate) fn len(&self) -> usize {
         (self.readings_max as usize).saturating_sub(self.room.available_permits())
     }
 
-    /// Records the duration of a commit, with the number of concurrent ones.
+    /// Records the duration of a commit and the number of committers that work at the same time.
     pub(crate) fn learn(&self, readings: usize, took_ns: u64, committers: usize) {
         let each_ns = took_ns / (readings.max(1) as u64 * committers.max(1) as u64);
         let old_ns = self.reading_ns.load(Ordering::Relaxed);

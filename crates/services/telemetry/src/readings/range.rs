@@ -20,7 +20,7 @@ pub struct RangeQuery {
     pub to_ms: i64,
     /// The position after the previous page: [`Page::next`].
     pub after: Option<Cursor>,
-    /// Readings in the page, at least 1.
+    /// The largest number of readings in the page, at least 1.
     pub limit: usize,
 }
 
@@ -140,7 +140,7 @@ impl<'q> Merge<'q> {
         }
     }
 
-    /// Declares that no earlier readings will arrive.
+    /// Moves the readings before `before_ms` to the page. No further reading before that time will arrive.
     pub(crate) fn settle(&mut self, before_ms: i64) -> Want {
         while self.page.next.is_none() {
             match self.pending.peek() {

@@ -38,13 +38,14 @@ pub struct Settings {
     pub design: Design,
     /// The longest time that the first reading of a commit waits for others.
     pub gather_max: Duration,
-    /// Readings in a full commit, which does not wait. At most 2,000.
+    /// The number of readings in a full commit, which does not wait. At most 2,000.
     pub commit_readings_max: usize,
-    /// Commits in flight. Each sensor belongs to one committer, so that the commits of a process do not conflict in a bucket.
-    /// Two committers keep the server busy: one commit is in flight while the next collects readings. Further committers help only with a
-    /// long round trip, because larger commits cost less for each reading.
+    /// The number of committers, each with one commit in flight. Each sensor belongs to one committer, so
+    /// that the commits of a process do not conflict in a bucket. Two committers keep the server busy: one
+    /// commit is in flight while the next collects readings. Further committers help only with a long round
+    /// trip, because larger commits cost less for each reading.
     pub committers: usize,
-    /// Readings waiting or in flight. When it is exceeded, callers get a retry time.
+    /// The largest number of readings waiting or in flight. Further callers get a retry time.
     pub queue_readings_max: usize,
     /// The longest time for one commit, after which it counts as failed.
     pub commit_time_max: Duration,
@@ -72,11 +73,11 @@ impl Default for Settings {
 /// The size of buckets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BucketSettings {
-    /// Minutes of a bucket: a divisor of 60. The database records it, and another value is refused: a retried reading would be
-    /// looked up in the wrong bucket.
+    /// The length of a bucket in minutes: a divisor of 60. The database records the length, and another value
+    /// is refused: a retried reading would be looked up in the wrong bucket.
     pub minutes: u32,
-    /// Readings in a full bucket, 1 to 1,000. It may be lowered on a database with readings, but not raised: full buckets must
-    /// stay full.
+    /// The number of readings in a full bucket, 1 to 1,000. On a database with readings this number may be
+    /// lowered, but not raised: full buckets must stay full.
     pub readings_max: usize,
 }
 
@@ -89,15 +90,16 @@ impl Default for BucketSettings {
 /// The limits of queries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QueryLimits {
-    /// Sensors in one statistics query.
+    /// The largest number of sensors in one statistics query.
     pub sensors_max: usize,
-    /// Intervals in one statistics query, for each sensor.
+    /// The largest number of intervals in one statistics query, for each sensor.
     pub intervals_max: usize,
-    /// Summaries in one statistics query: one for each metric of a sensor in an interval.
+    /// The largest number of summaries in one statistics query: one for each metric of a sensor in an
+    /// interval.
     pub summaries_max: usize,
-    /// Values that one statistics query may hold in memory for its percentiles.
+    /// The largest number of values that one statistics query may hold in memory for its percentiles.
     pub values_max: usize,
-    /// Readings in one page.
+    /// The largest number of readings in one page.
     pub page_max: usize,
 }
 

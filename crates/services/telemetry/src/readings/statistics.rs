@@ -67,9 +67,9 @@ pub struct MetricStatistics {
 pub struct Percentiles {
     /// The median.
     pub p50: f64,
-    /// 95 %.
+    /// The 95th percentile.
     pub p95: f64,
-    /// 99 %.
+    /// The 99th percentile.
     pub p99: f64,
 }
 
@@ -111,7 +111,7 @@ impl StatisticsQuery {
         }
     }
 
-    /// The least number of summaries: one metric for each sensor and interval.
+    /// Refuses a query that has too many summaries even with a single metric for each sensor and interval.
     fn check_size(&self, intervals: usize, limits: &QueryLimits) -> Result<(), Error> {
         let summaries_max = limits.summaries_max;
         match self.sensors.len().saturating_mul(intervals) > summaries_max {

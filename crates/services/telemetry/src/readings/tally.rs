@@ -8,7 +8,7 @@ use super::statistics::{
     Detail, IntervalStatistics, MetricStatistics, Percentiles, SensorStatistics, StatisticsQuery,
 };
 
-/// Values and intervals that take about a millisecond of CPU time to finish.
+/// The number of values and intervals whose statistics take about a millisecond of CPU time.
 const LONG: usize = 20_000;
 
 /// Count, sum, minimum and maximum of values, in the form of a bucket's metric.
@@ -71,7 +71,7 @@ impl Tally {
         self.to_ms
     }
 
-    /// Whether summaries can suffice.
+    /// Whether the query needs no single values, so that summaries can suffice.
     pub(crate) fn takes_summaries(&self) -> bool {
         self.detail == Detail::Summary
     }
@@ -156,7 +156,7 @@ impl Tally {
 impl Cell {
     fn finish(mut self) -> MetricStatistics {
         let Summary { count, sum, min, max } = self.summary;
-        // A sum of so many values is less exact than this conversion.
+        // For a count that a double cannot hold exactly, the sum is less exact than this conversion.
         let mean = sum / count as f64;
         MetricStatistics { count, min, max, mean, percentiles: Percentiles::of(&mut self.values) }
     }

@@ -33,7 +33,7 @@ pub(super) const COLLECTION: &str = "reading_series";
 const KEYS: &str = "reading_keys";
 /// The longest time span of a server bucket; the server closes it earlier at 1,000 readings.
 const BUCKET_SPAN: Duration = Duration::from_secs(3600);
-/// Sensors queried concurrently for retried readings.
+/// The largest number of concurrent queries, or of concurrent updates of keys, for retried readings.
 const LOOKS_MAX: usize = 8;
 
 /// The design's two collections.

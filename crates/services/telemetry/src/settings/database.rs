@@ -45,7 +45,7 @@ pub struct Concern {
     /// The number of servers: `majority`, or a number from 1.
     #[serde(default = "Nodes::majority")]
     pub w: Nodes,
-    /// Whether the journal has the write.
+    /// Whether an answer waits until the journal has the write.
     #[serde(default = "journaled")]
     pub j: bool,
 }
@@ -218,7 +218,7 @@ impl Compression {
     }
 }
 
-/// MongoDB's own limit.
+/// The longest name of a database, in bytes: MongoDB's own limit.
 const NAME_BYTES_MAX: usize = 63;
 
 #[cfg(test)]

@@ -17,7 +17,7 @@ pub struct Feeds {
     pub following_max: u32,
     /// `hybrid`: authors with this many followers are pulled on read, not pushed.
     pub pull_from: u32,
-    /// `hybrid`: activities in a cache.
+    /// `hybrid`: the largest number of activities in a cache.
     pub cache: u32,
     /// `hybrid`: an unread cache expires after this time.
     pub cache_idle: Span,

@@ -25,19 +25,20 @@ impl<'de> Deserialize<'de> for Limits {
 /// The limits of a single request.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct RequestLimits {
-    /// Readings in one batch.
+    /// The largest number of readings in one batch.
     pub batch_readings_max: u32,
-    /// Queries that run at the same time; a further query waits.
+    /// The largest number of queries that run at the same time; a further query waits.
     pub queries_max: u32,
     /// The time that a query waits for its turn; then it is answered 429.
     pub query_wait: Span,
-    /// Readings or activities on one page.
+    /// The largest number of readings or activities on one page.
     pub page_max: u32,
-    /// Sensors in one call for statistics.
+    /// The largest number of sensors in one call for statistics.
     pub sensors_max: u32,
-    /// Intervals of each sensor in one call for statistics.
+    /// The largest number of intervals of each sensor in one call for statistics.
     pub intervals_max: u32,
-    /// Summaries in one call for statistics: one for each metric of a sensor in an interval.
+    /// The largest number of summaries in one call for statistics: one for each metric of a sensor in an
+    /// interval.
     pub summaries_max: u32,
     /// The longest window of a call for statistics.
     pub window_max: Span,

@@ -25,15 +25,15 @@ pub struct Readings {
     pub commit_time: Span,
     /// `bucket`: the minutes of a bucket, a divisor of 60.
     pub bucket_minutes: u32,
-    /// `bucket`: readings in a full bucket.
+    /// `bucket`: the number of readings in a full bucket.
     pub bucket_max: u32,
-    /// Values in memory for one call for statistics.
+    /// The largest number of values in memory for one call for statistics.
     pub values_max: u32,
     /// The latest accepted timestamp, after now.
     pub future: Span,
     /// The earliest accepted timestamp, before now.
     pub past: Span,
-    /// Metrics in one reading.
+    /// The largest number of metrics in one reading.
     pub metrics_max: u32,
 }
 

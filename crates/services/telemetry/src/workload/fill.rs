@@ -1,4 +1,5 @@
-//! Fills a database with earlier data: an hour of readings, and feeds. Generates the data in bounded pieces as it is stored.
+//! Fills a database with earlier data: readings and feeds. Generates the data in bounded pieces as it is
+//! stored.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -18,9 +19,9 @@ use plimsoll_service::Reservation;
 
 /// Milliseconds between two activities of a user.
 const APART_MS: i64 = 60_000;
-/// Activities or edges in memory; more only if a single user has more.
+/// The largest number of activities or edges in memory, unless a single user has more.
 const PIECE: u64 = 100_000;
-/// Concurrent reads of feeds.
+/// The largest number of concurrent reads of feeds.
 const READ_AT_ONCE: usize = 8;
 
 /// The data to fill in: the order of `plimsoll serve telemetry --fill`.
@@ -31,19 +32,20 @@ pub struct Fill {
     pub seed: u64,
     /// The end of the data, in milliseconds since 1970.
     pub end_ms: i64,
-    /// Sensors, from `sensor-0` on.
+    /// The number of sensors, from `sensor-0` on.
     pub sensors: u64,
-    /// Readings of each sensor.
+    /// The number of readings of each sensor.
     pub ticks: u64,
     /// Milliseconds between two readings of a sensor.
     pub interval_ms: i64,
-    /// Users, from `user-0` on.
+    /// The number of users, from `user-0` on.
     pub users: u64,
-    /// Users that each user follows.
+    /// The number of users that each user follows.
     pub follows: u64,
-    /// Activities of each user.
+    /// The number of activities of each user.
     pub activities: u64,
-    /// Users whose feeds have been read, from `user-0` on, so that designs have data for readers.
+    /// The number of users whose feeds are read at the end of the fill, from `user-0` on, so that designs
+    /// have data for readers.
     pub readers: u64,
 }
 

@@ -9,7 +9,7 @@ use crate::readings::{IngestError, Readings, Stored};
 
 /// The approximate number of readings in a batch.
 const BATCH: u64 = 4000;
-/// Batches in flight.
+/// The largest number of batches in flight.
 const IN_FLIGHT: usize = 4;
 /// The pause of a batch after a full queue.
 const PAUSE: Duration = Duration::from_millis(20);
@@ -19,18 +19,18 @@ const PAUSE: Duration = Duration::from_millis(20);
 pub struct Preload {
     /// The sensors.
     pub sensors: Sensors,
-    /// Readings of each sensor: an hour at an interval of 10 s has 360.
+    /// The number of readings of each sensor: an hour at an interval of 10 s has 360.
     pub ticks: u64,
 }
 
 /// The progress of a fill.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Progress {
-    /// Acknowledged readings, new or known.
+    /// The number of acknowledged readings, new or known.
     pub done: u64,
-    /// Known readings among these: filling again changes no data.
+    /// The number of known readings among these: filling again changes no data.
     pub known: u64,
-    /// All readings of the fill.
+    /// The number of all readings of the fill.
     pub total: u64,
 }
 

@@ -25,7 +25,8 @@ first document (`limit` 1). One test generates this page, and another compares i
 query for statistics, a range or the latest reading reads one sensor. The names and moments are examples.
 ";
 
-/// No plan scans a collection, and none sorts.
+/// Checks that a plan sorts nothing and scans no collection. Only a query for any one document, at the start,
+/// may scan.
 fn check(plan: &Plan) {
     let stages = plan.stages();
     assert!(!stages.iter().any(|stage| stage == "SORT"), "{}: {}", plan.name, plan.explained);

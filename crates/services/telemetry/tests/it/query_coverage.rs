@@ -93,12 +93,12 @@ fn hold(sent: &Sent, plans: &[Plan]) {
 async fn every_query_of_readings_is_shown_with_its_plan() {
     for design in [Design::Document, Design::Bucket, Design::TimeSeries] {
         let (database, sent) = recorded(&format!("sent_{design:?}")).await;
-        // Buckets are small, so that readings go to those for minutes and seconds.
+        // Buckets are small, so that readings go to the buckets for minutes and seconds.
         let bucket = BucketSettings { minutes: 60, readings_max: 4 };
         let settings = Settings { design, bucket, ..Settings::default() };
         let readings = Readings::open(&database, settings.clone()).await.unwrap();
         let other = Readings::open(&database, settings).await.unwrap();
-        // Opening looks for the record of the design and for one reading of each.
+        // Opening a database looks for the record of the design, and for one reading of each design.
         sent.lock().unwrap().clear();
         use_readings(&readings).await;
         assert!(other.latest("s").await.unwrap().is_some(), "found without a cached time of the sensor");

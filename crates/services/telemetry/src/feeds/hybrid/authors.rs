@@ -49,7 +49,7 @@ impl Authors {
         })
     }
 
-    /// The pulled ones among `authors`.
+    /// Those of `authors` that a new cache pulls: the ones in *both* or *pulled*.
     pub async fn pulled(&self, authors: &[String]) -> Result<HashSet<String>, Error> {
         let found = of(authors).all(&self.database).await?;
         let name = |document: &Document| document.get_str("_id").map(str::to_owned).ok();

@@ -1,8 +1,9 @@
 //! Implements the hybrid design: pushes activities into capped caches of active readers, and pulls those of authors with too
 //! many followers.
 //!
-//! A cache is one document. The first read creates it, following or unfollowing deletes it, and it expires when idle. A user who
-//! never reads adds only a name to a filter. Pages below a cache are read as in fan-out on read.
+//! A cache is one document. The first read creates it, following or unfollowing deletes it, and it expires
+//! when idle. A follower who never reads costs only a name in the filter of each push. Pages below a cache
+//! are read as in fan-out on read.
 
 use mongodb::bson::oid::ObjectId;
 

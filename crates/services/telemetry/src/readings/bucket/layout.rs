@@ -15,7 +15,7 @@ pub(super) const LEVELS: u8 = 4;
 pub(super) struct Layout {
     /// The span of a bucket of each level in milliseconds, each a multiple of the next.
     spans_ms: [i64; LEVELS as usize],
-    /// Readings in a full bucket.
+    /// The number of readings in a full bucket.
     pub(super) readings_max: usize,
 }
 
@@ -63,7 +63,7 @@ impl Slot {
 
     pub(super) fn to_bson(&self) -> Bson {
         match &self.event {
-            // An hour has 3.6 million milliseconds.
+            // The 3.6 million milliseconds of an hour fit into 32 bits.
             None => i32::try_from(self.offset_ms).map_or(Bson::Int64(self.offset_ms), Bson::Int32),
             Some(event) => format!("{}:{event}", self.offset_ms).into(),
         }

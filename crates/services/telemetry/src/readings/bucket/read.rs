@@ -12,7 +12,7 @@ use super::layout::{Head, Layout, Slot};
 use super::{Buckets, COLLECTION};
 use crate::reading::Reading;
 
-/// Buckets in each reply for queries that may stop early: a bucket has tens of kilobytes.
+/// The number of buckets in each reply, for queries that may stop early: a bucket has tens of kilobytes.
 const BATCH: u32 = 8;
 
 impl Buckets {

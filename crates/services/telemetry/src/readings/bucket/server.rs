@@ -16,10 +16,10 @@ use super::update::{bytes_at_most, merge_statement, statement};
 use super::write::{Applied, Io, Merge, Seen, Update};
 use crate::reading::Reading;
 
-/// Attempts at a command after a lost answer. The guard makes retries safe.
+/// The largest number of attempts at a command whose answer is lost. The guard makes retries safe.
 const ATTEMPTS: u32 = 2;
 
-/// Bytes of one command; servers accept 16 MiB.
+/// The largest command, in bytes; servers accept 16 MiB.
 const COMMAND_BYTES_MAX: usize = 12 << 20;
 
 /// The collection on its server.

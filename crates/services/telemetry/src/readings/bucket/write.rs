@@ -11,7 +11,8 @@ use super::full_cache::Full;
 use super::layout::{LEVELS, Layout, Slot};
 use crate::reading::Reading;
 
-/// Rounds of one commit. A round goes one level deeper, or loses a race against another process, which is rare.
+/// The largest number of rounds of one commit. A further round goes one level deeper, or follows a lost race
+/// against another process, which is rare.
 const ROUNDS_MAX: usize = 32;
 
 /// An update of one bucket: it adds all readings if the bucket is not full and holds none of them.
@@ -26,9 +27,9 @@ pub(super) struct Update<'r> {
     places: Vec<usize>,
 }
 
-/// Rows of one merge, so that its command fits the limit.
+/// The largest number of rows of one merge: its command must fit the server's limit.
 const ROWS_MAX: usize = 100;
-/// Merges in flight.
+/// The largest number of merges in flight.
 const MERGES_MAX: usize = 8;
 
 /// An update of one bucket: it adds metrics to rows if none of the rows has any of them.
@@ -93,7 +94,7 @@ pub(super) trait Io: Sync {
     fn look(&self, ids: Vec<String>) -> impl Future<Output = Result<HashMap<String, Seen>, Fault>> + Send;
     /// Merges metrics into rows, at the write concern. Returns whether the rows were changed: another process may have been faster.
     fn merge(&self, merge: &Merge) -> impl Future<Output = Result<bool, Fault>> + Send;
-    /// Waits until the content of these buckets meets the write concern.
+    /// Waits until the content of a bucket meets the write concern.
     fn confirm(&self, id: &str) -> impl Future<Output = Result<(), Fault>> + Send;
 }
 
@@ -174,7 +175,7 @@ async fn round(
     Ok(again)
 }
 
-/// One update for each bucket, with as many readings as fill it.
+/// The updates of all buckets. A bucket with more readings than fill it gets several updates.
 fn group<'r>(layout: &Layout, readings: &[&'r Reading], pending: &[Pending]) -> Vec<Update<'r>> {
     let mut buckets: BTreeMap<String, Vec<&Pending>> = BTreeMap::new();
     for one in pending {

@@ -48,7 +48,7 @@ pub async fn database(name: &str) -> Database {
     server::database(server::shared(), &format!("web_{name}")).await
 }
 
-/// Stored documents in a service's database, without its metadata.
+/// The number of documents in a service's database, without the records of its designs.
 pub async fn stored(name: &str) -> u64 {
     let database = database(name).await;
     let mut all = 0;

@@ -17,7 +17,8 @@ pub fn ended(stream: &Stream) -> Ended {
     }
 }
 
-/// The figures of a run while events moved. No audit was made.
+/// The figures of a run. The rate counts only the time while events moved. Only an audit would know the lost
+/// events.
 fn measured(stream: &Stream) -> Measured {
     let (last, written) = (&stream.last, stream.last.count(Count::Written));
     let delivery = last.stages.last().filter(|stage| stage.events > 0);
