@@ -61,7 +61,7 @@ fn format() -> Result<()> {
     command::run(cargo().args(["fmt", "--all", "--check"]))
 }
 
-/// Lints the full program, and the default one, which has no Kafka and no vectors. The second pass names the workspace and the
+/// Lints the full program, and the default one, which has no services, no Kafka and no vectors. The second pass names the workspace and the
 /// examples because that gives the dependencies the features of the first pass, so only our own crates are checked again.
 fn lint() -> Result<()> {
     command::run(cargo().arg("clippy").args(FULL).args(["--all-targets", "--", "-D", "warnings"]))?;

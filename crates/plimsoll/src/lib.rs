@@ -18,6 +18,7 @@ use plimsoll_run::reexec;
 
 pub use cli::ServeArgs;
 pub use plimsoll_systems as systems;
+#[cfg(feature = "services")]
 pub use plimsoll_workflow_load::WorkflowKind;
 pub use registry::{Registry, SHIPPED, Serve};
 

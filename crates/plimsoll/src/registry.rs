@@ -2,18 +2,15 @@
 
 use std::fmt::Debug;
 
-use plimsoll_catalogue::serve::Catalogue;
-use plimsoll_catalogue_load::CatalogueLoad;
 use plimsoll_run::system;
 use plimsoll_systems::Services;
-use plimsoll_telemetry::serve::Telemetry;
-use plimsoll_telemetry_load::TelemetryLoad;
-use plimsoll_workflow_load::service_kind::WorkflowLoad;
-use plimsoll_workflow_service::serve::Workflow;
 use serde_json::Value;
 
 use crate::cli::ServeArgs;
 use plimsoll_run::exit::Outcome;
+
+/// The names of the shipped services.
+const NAMES: [&str; 3] = ["telemetry", "workflow", "catalogue"];
 
 /// The systems and services of a program.
 #[derive(Clone, Copy, Debug)]
@@ -27,9 +24,12 @@ pub struct Registry {
 }
 
 impl Registry {
-    /// The names of the services that `serve` starts.
-    pub fn names(&self) -> impl Iterator<Item = &'static str> {
-        self.products.iter().map(|product| product.name())
+    /// The names of the services that `serve` starts. A program without services knows the names of the shipped ones.
+    pub fn names(&self) -> Vec<&'static str> {
+        if self.products.is_empty() {
+            return NAMES.to_vec();
+        }
+        self.products.iter().map(|product| product.name()).collect()
     }
 }
 
@@ -49,6 +49,7 @@ pub trait Serve: Debug + Sync {
 }
 
 /// Makes a registry: each service as scenarios see it, and as a program.
+#[cfg(feature = "services")]
 #[macro_export]
 macro_rules! registry {
     ($($load:expr => $product:expr),* $(,)?) => {
@@ -65,8 +66,62 @@ macro_rules! registry {
 }
 
 /// The systems and services of Plimsoll.
+#[cfg(feature = "services")]
 pub const SHIPPED: Registry = registry![
-    TelemetryLoad => Telemetry,
-    WorkflowLoad => Workflow,
-    CatalogueLoad => Catalogue,
+    plimsoll_telemetry_load::TelemetryLoad => plimsoll_telemetry::serve::Telemetry,
+    plimsoll_workflow_load::WorkflowLoad => plimsoll_workflow_service::serve::Workflow,
+    plimsoll_catalogue_load::CatalogueLoad => plimsoll_catalogue::serve::Catalogue,
 ];
+
+/// The systems of a program without services.
+#[cfg(not(feature = "services"))]
+pub const SHIPPED: Registry = WITHOUT_SERVICES;
+
+/// Refuses what needs a service, and says how to build it.
+#[cfg(any(test, not(feature = "services")))]
+const WITHOUT_SERVICES: Registry = Registry {
+    systems: &[&NoWorkflows, &plimsoll_systems::DatabaseKind, &plimsoll_systems::HttpKind(&[])],
+    services: &[],
+    products: &[],
+};
+
+/// Refuses scenarios that load the workflow engine.
+#[cfg(any(test, not(feature = "services")))]
+#[derive(Clone, Copy, Debug)]
+struct NoWorkflows;
+
+#[cfg(any(test, not(feature = "services")))]
+impl system::Kind for NoWorkflows {
+    fn resolve(
+        &self,
+        loaded: &plimsoll_scenario::Loaded,
+        _: plimsoll_run::server_provisioning::ServerAddress<'_>,
+    ) -> anyhow::Result<Option<std::sync::Arc<dyn system::Subject>>> {
+        let refusal = plimsoll_systems::service_kind::NO_SERVICES;
+        anyhow::ensure!(loaded.scenario.workflow.is_none(), "workflow: {refusal}");
+        Ok(None)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use plimsoll_run::server_provisioning::ServerAddress;
+
+    use super::*;
+
+    #[test]
+    fn a_program_without_services_runs_databases_and_says_how_to_build_the_services() {
+        let address = ServerAddress { server: None, hosts: &[], count: 1 };
+        let resolved = |name: &str| {
+            let loaded = plimsoll_scenario::load(name, &[], None).unwrap();
+            let mut kinds = WITHOUT_SERVICES.systems.iter();
+            kinds.find_map(|kind| kind.resolve(&loaded, address).transpose()).unwrap()
+        };
+        for name in ["workflow-roundtrip", "baseline", "catalogue-full-query"] {
+            let error = resolved(name).unwrap_err().to_string();
+            assert!(error.contains("--features full"), "{name}: {error}");
+        }
+        assert!(resolved("bulk-baseline").is_ok());
+        assert_eq!(WITHOUT_SERVICES.names(), ["telemetry", "workflow", "catalogue"]);
+    }
+}

@@ -74,6 +74,7 @@ pub fn list_width() -> Width {
 }
 
 /// The medium of a list on stdout.
+#[cfg(feature = "services")]
 pub fn list_screen() -> Screen {
     Screen { width: list_width(), style: style() }
 }

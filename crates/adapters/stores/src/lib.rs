@@ -11,6 +11,7 @@ pub mod document;
 pub mod positions;
 pub mod topics;
 
+#[cfg(feature = "workflow")]
 pub mod workflow;
 
 mod reply;

@@ -46,6 +46,11 @@ pub type WorkloadResult = Result<Arc<dyn Workload>, String>;
 /// The kinds of services of a program.
 pub type Services = &'static [&'static dyn ServiceKind];
 
+/// The refusal of a program without services.
+pub const NO_SERVICES: &str = "this program was built without the telemetry service, the workflow engine and the catalogue: build it with \
+                               `cargo build --release --features full`, or install it with `cargo install --locked --path crates/plimsoll \
+                               --features full`";
+
 /// The seed and the time of a fill.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FillMoment {
@@ -60,6 +65,7 @@ pub struct FillMoment {
 /// # Errors
 /// When no service has this name. The error lists the known names.
 pub fn find(services: Services, name: &str) -> anyhow::Result<&'static dyn ServiceKind> {
+    anyhow::ensure!(!services.is_empty(), "service: {NO_SERVICES}");
     let found = services.iter().find(|service| service.name() == name);
     found.copied().ok_or_else(|| {
         let names: Vec<_> = services.iter().map(|service| service.name()).collect();
@@ -74,6 +80,9 @@ pub fn find(services: Services, name: &str) -> anyhow::Result<&'static dyn Servi
 /// # Errors
 /// When no service has this workload, or its settings are invalid.
 pub fn workload(services: Services, typed: &Map<String, Value>, context: WorkloadContext) -> WorkloadResult {
+    if services.is_empty() {
+        return Err(NO_SERVICES.to_owned());
+    }
     let mut named = typed.iter();
     let (Some((name, settings)), None) = (named.next(), named.next()) else {
         return Err("name one workload, such as {iot: {trucks: 4000}}".to_owned());

@@ -5,7 +5,6 @@
 
 pub mod embedded;
 pub mod load;
-pub mod service_kind;
 pub mod unit;
 
 mod subject;
@@ -22,3 +21,13 @@ mod observed;
 mod work;
 
 pub use subject::WorkflowKind;
+
+/// Describes the workflow service to scenarios.
+#[derive(Clone, Copy, Debug)]
+pub struct WorkflowLoad;
+
+impl plimsoll_systems::ServiceKind for WorkflowLoad {
+    fn name(&self) -> &'static str {
+        "workflow"
+    }
+}

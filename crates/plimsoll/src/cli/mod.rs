@@ -25,7 +25,9 @@ pub use pipeline::{PipelineArgs, PipelineCommand, PipelineRunArgs};
 pub use pipeline::{PipelineAuditArgs, PipelineDemoArgs, Victim};
 pub use results::{AuditArgs, InspectArgs, ReportArgs, ShowArgs};
 pub use runs::{LabelArgs, ListArgs, PruneArgs, RunsCommand};
-pub use serve::{LogLevel, ServeArgs};
+#[cfg(feature = "services")]
+pub use serve::LogLevel;
+pub use serve::ServeArgs;
 pub use server::{ServerCommand, StartArgs, StopArgs};
 pub use shared::{JudgeArgs, LoadArgs, StrictnessArgs};
 pub use suite::SuiteArgs;
@@ -33,9 +35,11 @@ pub use tool::{
     CompletionsArgs, DeriveArgs, ManArgs, ModelCommand, ScenariosArgs, ScenariosCommand, SchemaArgs,
     SchemaOf, SelftestArgs,
 };
+pub use workflow::WorkflowCommand;
+#[cfg(feature = "services")]
 pub use workflow::{
     DeadCommand, DeployArgs, InstanceArgs, ListInstancesArgs, MigrateArgs, SendArgs, StartInstanceArgs,
-    StoreArgs, TaskActArgs, TaskCommand, TaskListArgs, WorkerArgs, WorkflowCommand,
+    StoreArgs, TaskActArgs, TaskCommand, TaskListArgs, WorkerArgs,
 };
 
 /// Find the load line of a MongoDB deployment, the highest load at which its latency holds, with its
@@ -127,7 +131,7 @@ impl Command {
 }
 
 /// The command line of a program with services of these names.
-pub fn command(services: impl Iterator<Item = &'static str>) -> clap::Command {
+pub fn command(services: Vec<&'static str>) -> clap::Command {
     let services = PossibleValuesParser::new(services);
     Cli::command()
         .mut_subcommand("serve", |serve| serve.mut_arg("service", |service| service.value_parser(services)))

@@ -10,7 +10,6 @@ mod derive;
 mod history;
 mod inspect;
 mod ladder;
-mod leftovers;
 mod line;
 mod matrix;
 mod merge;
@@ -24,15 +23,17 @@ mod scenarios;
 mod schema;
 mod selftest;
 mod series;
+#[cfg(feature = "services")]
 mod serve;
 mod server;
 mod show;
 mod suite;
+#[cfg(feature = "services")]
 mod workflow;
 
 use crate::cli::{Cli, Command};
 use crate::registry::Registry;
-#[cfg(not(feature = "embedding"))]
+#[cfg(not(all(feature = "embedding", feature = "services")))]
 use plimsoll_run::exit::Deserves;
 use plimsoll_run::exit::{Exit, Outcome};
 
@@ -42,7 +43,8 @@ use plimsoll_run::exit::{Exit, Outcome};
 /// When the command fails, with its exit code.
 pub fn execute(cli: &Cli, registry: &'static Registry) -> Outcome<Exit> {
     if cli.command.starts_processes() {
-        leftovers::remove();
+        // Leftovers of killed processes; the next start retries a failure.
+        plimsoll_host::sweep(&std::env::temp_dir());
     }
     match &cli.command {
         Command::Run(args) => run::run(args, registry),
@@ -67,8 +69,14 @@ pub fn execute(cli: &Cli, registry: &'static Registry) -> Outcome<Exit> {
         Command::Runs(command) => runs::runs(command),
         Command::Inspect(args) => inspect::inspect(args),
         Command::Server(command) => server::server(command),
+        #[cfg(feature = "services")]
         Command::Serve(args) => serve::serve(args, registry),
+        #[cfg(feature = "services")]
         Command::Workflow(command) => workflow::workflow(command),
+        #[cfg(not(feature = "services"))]
+        Command::Serve(_) | Command::Workflow(_) => {
+            Err(anyhow::anyhow!(plimsoll_systems::service_kind::NO_SERVICES)).deserves(Exit::Usage)
+        }
         Command::Scenarios(args) => scenarios::scenarios(args),
         Command::Selftest(args) => selftest::selftest(args),
         Command::Schema(args) => schema::schema(args, registry),

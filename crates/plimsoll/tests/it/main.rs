@@ -49,9 +49,7 @@ mod server;
 mod server_cluster;
 mod service;
 mod shards;
-#[cfg(feature = "full")]
 mod stream;
-#[cfg(feature = "full")]
 mod stream_kills;
 mod suite;
 mod wording;

@@ -10,7 +10,6 @@ use bson::{RawDocument, RawDocumentBuf, rawdoc};
 use crate::machine::Disk;
 use crate::process;
 
-mod answers;
 mod collection;
 mod facts;
 mod field;
@@ -72,7 +71,7 @@ impl Probe {
         let options = self.ask("admin", &rawdoc! { "getCmdLineOpts": 1 }).await?;
         let parameters = self.ask("admin", &facts::parameters_request()).await?;
         let answers =
-            answers::Answers { build: Some(self.build.clone()), hello, status, concern, options, parameters };
+            facts::Answers { build: Some(self.build.clone()), hello, status, concern, options, parameters };
         let mut facts = facts::facts(&answers, &self.connection.address().host);
         facts.addresses = vec![self.connection.address().to_string()];
         Ok(facts)

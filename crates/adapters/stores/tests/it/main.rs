@@ -21,4 +21,5 @@ mod scan;
 mod transactional;
 mod vector;
 mod verdict;
+#[cfg(feature = "workflow")]
 mod workflow;
