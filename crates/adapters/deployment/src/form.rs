@@ -1,5 +1,5 @@
-//! Forms a replica set of running members, and a sharded cluster of running replica sets. Never run on
-//! MongoDB's own servers: tests compare the commands with MongoDB's reference on a scripted server.
+//! Forms a replica set of running members, and a sharded cluster of running replica sets. This code has
+//! never run on MongoDB's own servers: tests compare its commands with MongoDB's reference on a scripted server.
 
 use std::net::SocketAddr;
 use std::time::Duration;

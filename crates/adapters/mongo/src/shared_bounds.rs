@@ -23,10 +23,10 @@ const READS: u64 = 32;
 /// The number of places, each for one shared document: a newer document displaces an older document in its
 /// place.
 const PLACES: u64 = 1 << 12;
-/// The bits of a version in a word; the number plus one is above them.
+/// The bits of a version in a word. The bits above hold the document's number plus one; zero marks an empty place.
 const VERSION_BITS: u32 = 24;
-/// The bits of an origin in a word of the second table. The bits above hold the round of the number; round
-/// and place together give the number.
+/// The bits of an origin in a word of the second table, above those of the version. The bits above the origin
+/// hold the document's number divided by `SAMPLE × PLACES` (its round), plus one; the place gives the rest of the number.
 const ORIGIN_BITS: u32 = 15;
 /// Keeps the choice of reads independent of the choice of documents.
 const READ_SALT: u64 = 0x5A_4ED;
@@ -34,7 +34,7 @@ const READ_SALT: u64 = 0x5A_4ED;
 /// The server that answers a read: a primary by its election, or a mongos by its address.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Origin {
-    /// Unknown: the reads of this origin raise the bound of linearizable reads only.
+    /// Unknown. A read of unknown origin raises only the bound that later linearizable reads must meet.
     #[default]
     Unknown,
     /// The low bits of the term, or of the hash of the address. Nearby elections differ in these bits.
@@ -181,7 +181,7 @@ const fn word(number: u64, version: u32) -> u64 {
     (number + 1) << VERSION_BITS | version as u64
 }
 
-/// The round is the quotient of the number and `PLACES × SAMPLE`; the place gives the rest.
+/// A word of the second table: the document's round, the origin and the version.
 const fn shown_word(number: u64, version: u32, origin: Origin) -> u64 {
     let round = number / (SAMPLE * PLACES) + 1;
     (round << ORIGIN_BITS | origin.bits()) << VERSION_BITS | version as u64

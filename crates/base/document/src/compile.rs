@@ -184,7 +184,7 @@ impl Builder {
         self.value(node, scopes, Key::Field(name.len() + 2));
     }
 
-    /// The value without its key. A value from an outer scope is generated at its original place.
+    /// The value without its key. A value of an outer scope keeps the place of its random words, so it has the same content here.
     fn value(&mut self, node: &Node, scopes: &[Scope], key: Key) {
         let (salt, climb) = place(node, scopes);
         let scopes = &scopes[..node.depth.min(scopes.len())];
@@ -270,7 +270,7 @@ impl Builder {
     }
 }
 
-/// The offset that an item of a generated array adds to the places of its values.
+/// The offset that an item of a generated array adds to the places of its values. A place is the start of a value's random words.
 #[inline]
 pub(crate) fn item_place(stride: u64, index: usize) -> u64 {
     stride.wrapping_mul(index as u64 + 1)

@@ -58,7 +58,7 @@ impl Transactions {
         self.unchecked
     }
 
-    /// Adds the transactions of another owner or of a shard of the same allocation.
+    /// Adds the transactions of another worker or shard. Both must number their documents by the same allocation.
     pub fn merge(&mut self, other: &Self) {
         other.iter().for_each(|spans| self.add(spans.to_vec()));
         self.add_unchecked(other.unchecked);

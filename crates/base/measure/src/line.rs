@@ -50,7 +50,7 @@ pub struct Line {
     pub unchecked: Vec<Unchecked>,
     /// All probes, in order.
     pub probes: Vec<Probe>,
-    /// The long load just below the line after the search, if requested: it held if its mean excess over the whole time is below 1.
+    /// The long load just below the line after the search, if requested. It held if its mean `excess` (see the probes) over the whole time is below 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub soak: Option<Probe>,
     /// Open questions of the search, in sentences.

@@ -61,7 +61,7 @@ pub(crate) const INTEGRITY: [(&str, Audited); 17] = [
 ];
 /// The supported metrics of k6, with our names.
 const K6: [(&str, &str); 7] = [
-    // k6 counts from sending, which hides waiting; here every latency counts from the due time.
+    // k6 counts from sending, which hides waiting; `response` counts from the due time.
     ("http_req_duration", "response"),
     ("http_req_failed", "errors"),
     ("http_reqs", "completed"),

@@ -70,7 +70,7 @@ impl Work {
         format!("{request} an instance of {}", self.name())
     }
 
-    /// Compiles a unit; files start at `base`.
+    /// Compiles a unit. Paths of its files are relative to `base`.
     ///
     /// # Errors
     /// When the file of a definition cannot be read, or is no definition.
@@ -110,7 +110,7 @@ impl Work {
     /// The signals that a stored instance waits for. Every call gives a signal the same id.
     pub(crate) fn answers(&self, record: &Record) -> Vec<Signal> {
         match self.part {
-            // The only wait without a moment is that for the signal.
+            // Only the wait for the signal has no due time.
             Part::Signal if record.due_ms.is_none() => {
                 vec![Signal::named(&record.id, "1", SIGNAL, Value::Null, wall_ms())]
             }

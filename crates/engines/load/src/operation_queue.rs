@@ -253,7 +253,8 @@ impl OperationQueue {
     }
 }
 
-/// The share among the workers that have one of `connections`.
+/// A worker's share of a load with this number of connections. With fewer connections than workers, only one worker for each
+/// connection takes part.
 pub const fn narrowed(share: Share, connections: u64) -> Share {
     Share { index: share.index, of: if share.of < connections { share.of } else { connections } }
 }

@@ -200,7 +200,7 @@ fn solve(mut equations: [[f64; 4]; 3], face: [bool; 3]) -> Option<Parameters> {
     solved.iter().all(|value| value.is_finite()).then_some(solved)
 }
 
-/// 1 − the errors' squares ÷ the squares around the mean; 1 for zero variance.
+/// 1 − the errors' squares ÷ the squares around the mean; 1 if the errors vanish, even without variance.
 fn r_squared(points: &[(f64, f64)], errors: f64) -> f64 {
     let mean = points.iter().map(|point| point.1).sum::<f64>() / points.len() as f64;
     let around: f64 = points.iter().map(|point| (point.1 - mean).powi(2)).sum();

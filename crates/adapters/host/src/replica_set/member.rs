@@ -121,12 +121,12 @@ impl Member {
         removed.iter().flat_map(inserted).collect()
     }
 
-    /// Loses a document without an entry in the log; returns its `_id`.
+    /// Silently loses a document: the log gets no entry. Returns the document's `_id`.
     pub fn lose(&mut self, namespace: &str, position: usize) -> Option<Bson> {
         id_of(&self.store.collections.get_mut(namespace)?.remove(position)?)
     }
 
-    /// Flips a bit of a document without an entry in the log; returns its `_id`.
+    /// Silently flips a bit of a document: the log gets no entry. Returns the document's `_id`.
     pub fn flip(&mut self, namespace: &str, position: usize) -> Option<Bson> {
         let collection = self.store.collections.get_mut(namespace)?;
         let mut document: Box<[u8]> = collection.get(position)?.into();
@@ -137,13 +137,13 @@ impl Member {
         id
     }
 
-    /// Stores a document without an entry in the log.
+    /// Stores a document, and adds no entry to the log.
     pub fn plant(&mut self, namespace: &str, document: &[u8]) {
         // An existing document stays.
         self.store.insert(namespace, document).unwrap_or_default();
     }
 
-    /// Removes a document without an entry in the log.
+    /// Removes a document, and adds no entry to the log.
     pub fn uproot(&mut self, namespace: &str, id: &Bson) {
         let Some(collection) = self.store.collections.get_mut(namespace) else { return };
         collection.position_of(id).and_then(|position| collection.remove(position));

@@ -116,10 +116,10 @@ pub enum Error {
     Batch {
         /// The place.
         place: String,
-        /// The typed text.
+        /// The invalid number of documents.
         documents: u32,
     },
-    /// Documents that cannot be read back as typed.
+    /// A `read_back` that cannot verify the documents of its request.
     #[error("{place}: {reason}")]
     ReadBack {
         /// The place.

@@ -24,7 +24,7 @@ pub(super) struct Fetch {
     open: Vec<Open>,
     events: usize,
     bytes: usize,
-    /// The next offset of each partition, within the assignment of this number.
+    /// For each partition: the number of its assignment, and the next offset within this assignment.
     reached: BTreeMap<u32, (usize, u64)>,
     /// A partition that returned a lower offset than expected: the expected and the received offset.
     back: Option<(Partition, u64, u64)>,
@@ -148,7 +148,7 @@ impl Open {
         self.batch.bytes() - before
     }
 
-    /// The next offset follows the last message, not the last event: offsets have gaps.
+    /// Hands the batch over. Its position follows the last message, even if the headers of that message cannot be read.
     fn hand_over(mut self, intake: &mut Intake<'_>) {
         self.batch.set_position(Position::at(self.next));
         self.add_unreadable();

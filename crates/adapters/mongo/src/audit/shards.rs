@@ -124,8 +124,8 @@ async fn primary(
 }
 
 impl Reached {
-    /// Waits until a majority of every shard has the writes of its primary. The wait through a mongos reaches
-    /// only the shards that its update reaches.
+    /// Waits until a majority of every shard has the writes of its primary. A wait through the mongos does
+    /// not suffice: it sends an update, and covers only the shards that this update reaches.
     ///
     /// # Errors
     /// [`Error::Shard`] if a majority lags: the scan through the mongos would miss documents.

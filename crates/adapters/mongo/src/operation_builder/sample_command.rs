@@ -98,7 +98,7 @@ impl SampleCommand<'_> {
         if self.command.purpose() == Purpose::Remove {
             return out.write_str(", remove: true");
         }
-        // A replacement by receipt needs a source of documents.
+        // A command without updates is a replacement by receipt. Such a command always has a source of documents.
         let change = self.bytes(|out| match self.command.updates() {
             Some(_) => self.builder.write_update(out, self.command, OperationTarget::default()),
             None => self.builder.write_document(out, FIRST),

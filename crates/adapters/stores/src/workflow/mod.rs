@@ -41,7 +41,8 @@ const DEPLOY_ATTEMPTS_MAX: usize = 32;
 const ABORTED_MAX: u32 = 5;
 /// The time before its second attempt; it doubles.
 const ABORTED_PAUSE: Duration = Duration::from_millis(5);
-/// Partitions in one query at most: a server sorts up to 200 ranges of an index without reading all of them.
+/// Partitions in one query at most, half of a server's limit. A server merges up to 200 ranges of an index, one for each partition,
+/// in their order. Above its limit it reads and sorts all matching documents.
 const PARTITIONS_MAX: usize = 100;
 /// Prefix of the `_id` of an owner among the partitions.
 const OWNER: &str = "owner ";
@@ -51,7 +52,7 @@ const OWNER: &str = "owner ";
 pub struct Mongo {
     pool: Pool,
     partitions: u16,
-    /// Numbers of changes. They differ from those of every other process, so that a process recognises its changes.
+    /// The number of the next change. Processes use different numbers, so that a process recognises its changes.
     stamp: AtomicI64,
     /// Whether each start and each change has its own transaction.
     is_single: bool,

@@ -179,7 +179,7 @@ fn a_collection_is_embedded_under_its_own_ids_and_again_after_changes() {
     let embedded = || documents(&server, db, "embedded");
     assert_eq!(embedded().iter().map(|one| one.get("_id").cloned().unwrap()).collect::<Vec<_>>(), ids);
     assert!(embedded().iter().all(|one| one.get_array("vector").is_ok()));
-    // The removal of an earlier document shifts the number of the changed one.
+    // The removal of document 0 shifts the changed document to an earlier offset of the scan.
     ask(&server, db, doc! {"delete": "c", "deletes": [{"q": {"_id": 0}, "limit": 1}]});
     ask(&server, db, doc! {"update": "c", "updates": [{"q": {"_id": 100}, "u": {"$set": {"n": 7777}}}]});
     assert_eq!(embed(&server, db, "again", By::Payload).unwrap(), Ended::Exhausted);
@@ -203,7 +203,7 @@ fn a_scan_sends_the_read_concern_of_its_address() {
     assert!(find.get("$readPreference").is_none(), "a server outside a set answers every read: {find}");
 }
 
-/// A member of a set of two that finds two documents; the first is the primary.
+/// Member `index` of a replica set of two; member 0 is the primary. A query without a filter finds two documents.
 fn member(index: usize, names: Arc<OnceLock<[String; 2]>>) -> scripted::Server {
     let script = move |command: &Document| match command.keys().next().map(String::as_str) {
         Some("hello" | "isMaster" | "ismaster") => Some(doc! {

@@ -46,7 +46,7 @@ fn tone(stream: &Stream) -> Tone {
     }
 }
 
-/// The verdict in front of the end, for a pipeline that ended gracefully without success.
+/// The word `FAIL` before the kind of end, if the pipeline ended gracefully without success; otherwise nothing.
 fn failed(stream: &Stream) -> &'static str {
     if stream.is_fruitless() { "FAIL, " } else { "" }
 }

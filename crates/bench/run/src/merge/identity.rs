@@ -3,8 +3,9 @@
 use plimsoll_ledger::Run as RunId;
 use sha2::{Digest, Sha256};
 
-/// The run ID of every shard of a plan that starts at one time, in milliseconds since 1970. The ID hashes every input that
-/// distributes the documents over the shards. So shards whose document numbers could collide get different IDs.
+/// The run ID that all shards of one load share. `start_ms` is the load's start, in milliseconds since 1970. The ID hashes every
+/// input that distributes document numbers over shards. So shards with different inputs, whose numbers could collide, get
+/// different IDs.
 pub fn identity(hash: &str, shards: u64, workers: usize, start_ms: u64) -> RunId {
     let text = format!("{hash} {shards} {workers} {start_ms}");
     let digest = Sha256::digest(text.as_bytes());

@@ -126,7 +126,7 @@ impl Run<'_> {
     fn failed(&mut self, index: usize, call: &program::Call, attempt: u32, error: CallError) {
         let words = format!("{} failed in attempt {attempt}: {}", call.target, error.message);
         let backoff_ms = backoff_ms(call, attempt, self.token(index).visit, &self.state.id);
-        // The next attempt has another number even if an operator must allow it: a repeated answer is stale.
+        // The number of the attempt grows even if only an operator may start the next attempt. So a repeated answer is stale.
         if let Wait::Call { attempt, due_ms, .. } = &mut self.state.tokens[index].wait {
             (*attempt, *due_ms) = (attempt.saturating_add(1), self.now_ms.saturating_add(backoff_ms));
         }
@@ -135,7 +135,7 @@ impl Run<'_> {
             self.close(self.token(index).visit, How::Retried);
             self.open(index);
         } else {
-            // An attempt without an answer may have happened. A parked call keeps its token, which remembers it.
+            // An attempt without an answer may have taken effect. A parked call keeps its token, whose attempt number shows this.
             let may_have_happened = error.again == Again::Maybe || attempt > 1;
             if may_have_happened && call.on_failure != OnFailure::Park {
                 self.state.undo.extend(call.compensate);

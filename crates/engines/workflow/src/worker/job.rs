@@ -17,7 +17,7 @@ pub struct Tag {
     pub generation: u64,
 }
 
-/// Work for the shell.
+/// A piece of work: the worker's pure core requests it, and the shell around the core does it.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Job {
     /// Asks for partitions.

@@ -20,7 +20,7 @@ pub struct Settings {
     pub signals_max: usize,
     /// The weight of instances in memory that do nothing now: each counts 1, and 1 for each full 4 KiB.
     pub idle_max: usize,
-    /// The shortest time between two scans without hints.
+    /// The shortest time between two scans without hints of new work.
     pub poll_min_ms: u64,
     /// The longest time between two scans.
     pub poll_max_ms: u64,
@@ -30,7 +30,7 @@ pub struct Settings {
     pub ahead_ms: u64,
     /// The longest time that a change waits for the call that it leads to, so that both are one commit.
     pub fuse_ms: u64,
-    /// Deliveries of a signal without an instance, each after twice the time, before it is a dead letter.
+    /// Deliveries of a signal without an instance at most; then the signal becomes a dead letter. The pause between deliveries doubles.
     pub unknown_attempts_max: u32,
 }
 

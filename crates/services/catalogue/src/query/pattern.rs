@@ -6,8 +6,9 @@ use crate::refusal::shortened;
 
 /// The largest number in a quantifier such as `{1,100}`.
 const REPEAT_MAX: u32 = 100;
-/// The quantifiers with more choices than these.
+/// The largest number of long quantifiers.
 const LONG_MAX: u32 = 3;
+/// A quantifier is long if its upper bound exceeds its lower bound by more than this.
 const CHOICES_MAX: u32 = 10;
 
 /// Checks a pattern. It must be short, with few quantifiers. A quantifier around another one or around a choice, a look-around and a

@@ -11,7 +11,8 @@ use tokio::task::JoinSet;
 use crate::samples::{add, any, at, catalogue, counts, create};
 use crate::server;
 
-/// The states that a crash leaves where the server has no transactions: after the head, after the counts, after the mark of the head.
+/// The states that a crash leaves where the server has no transactions: after the head is stored, after the counts are added, and after
+/// the mark `uncounted` of the head is removed.
 #[tokio::test]
 async fn a_crash_between_two_steps_is_repaired_once() {
     let database = server::database(server::shared(), "crashed").await;
@@ -44,7 +45,7 @@ async fn a_crash_between_two_steps_is_repaired_once() {
     }
 }
 
-/// A block between its head and its counts is not counted twice by a verification in between.
+/// A verification before or after the counts are added does not count the block twice.
 #[tokio::test]
 async fn a_verification_between_two_steps_keeps_the_size_right() {
     let database = server::database(server::shared(), "verified_between").await;

@@ -84,7 +84,7 @@ pub async fn counts(store: &Store, pid: &str) -> (i64, i64) {
     (dataset.get_i64("size").unwrap(), dataset.get_i64("numberOfFiles").unwrap())
 }
 
-/// Takes room for an answer of any size.
+/// A limit on memory that accepts an answer of any size.
 pub fn any(_: usize) -> Result<(), plimsoll_catalogue::Refusal> {
     Ok(())
 }
