@@ -1,6 +1,6 @@
 //! Pre-splits a collection: the admin commands that shard it, split it and move its chunks before the load.
 //!
-//! Never run on a real cluster: tests compare every command with MongoDB's reference on a scripted mongos.
+//! Not yet run on a real cluster: tests compare every command with MongoDB's reference on a scripted mongos.
 
 use bson::{Bson, Document, doc, oid::ObjectId};
 use plimsoll_deployment::Namespace;
