@@ -29,6 +29,11 @@ pub struct ConnectionString {
     pub pool: Pool,
     /// `tlsAllowInvalidHostnames`, alone or by `tlsInsecure`.
     pub allows_invalid_hostnames: bool,
+    /// The names of the options that change a connection or an operation, as the user wrote them: neither options of a pool, nor
+    /// switches that are off, nor options without effect.
+    pub given: Vec<String>,
+    /// Whether the scheme `mongodb+srv` turns TLS on.
+    pub scheme_turns_tls_on: bool,
 }
 
 /// The options of a pool of connections. An option with the value `0` or `false` counts as absent.
@@ -46,6 +51,17 @@ pub struct Pool {
 const LEAN_OPTIONS: [&str; 3] = ["timeoutMS", "socketTimeoutMS", "tlsAllowInvalidHostnames"];
 /// Options that only a client with a pool can honour.
 const POOL_OPTIONS: [&str; 2] = ["maxIdleTimeMS", "maxConnecting"];
+/// Options of a pool, and options that no client honours, in lower case. Other warnings name them.
+const NOT_OF_A_CONNECTION: [&str; 6] = [
+    "authmechanismproperties",
+    "maxconnecting",
+    "maxidletimems",
+    "maxpoolsize",
+    "minpoolsize",
+    "waitqueuetimeoutms",
+];
+/// Switches that change a connection or an operation although they are off: they are on by default, or the server's default counts.
+const NOT_OFF_BY_DEFAULT: [&str; 3] = ["journal", "retryreads", "retrywrites"];
 
 /// The fault of a malformed connection string, with the remedy.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -224,6 +240,8 @@ impl ConnectionString {
             lean_only: LEAN_OPTIONS.into_iter().filter(|name| options.has_effect(name)).collect(),
             pool: options.pool(),
             allows_invalid_hostnames: insecure("tlsinsecure") || insecure("tlsallowinvalidhostnames"),
+            given: options.given(),
+            scheme_turns_tls_on: is_srv && !["tls", "ssl"].iter().any(|key| options.of(key) == Some("false")),
             warnings: options.warnings,
         })
     }
@@ -359,6 +377,18 @@ impl Options {
     /// Whether an option has a value other than `0` and `false`.
     fn has_effect(&self, name: &str) -> bool {
         self.of(&name.to_lowercase()).is_some_and(|value| !matches!(value, "0" | "false"))
+    }
+
+    fn given(&self) -> Vec<String> {
+        let is_off = |name: &str, value: &str| value == "false" && !NOT_OFF_BY_DEFAULT.contains(&name);
+        let mut named: Vec<String> = Vec::new();
+        for (name, _, value) in &self.known {
+            let written = self.written(name);
+            if !NOT_OF_A_CONNECTION.contains(name) && !is_off(name, value) && !named.contains(&written) {
+                named.push(written);
+            }
+        }
+        named
     }
 
     fn pool(&self) -> Pool {

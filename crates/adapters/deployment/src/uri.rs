@@ -88,6 +88,17 @@ pub fn pool_warnings(uri: &str) -> Vec<String> {
     named.map(said).collect()
 }
 
+/// The options of a URI that a client loses if it gets only the addresses, as the user wrote them, and `tls` if `mongodb+srv://` turns
+/// it on. Options of a pool and options without effect are left out: [`pool_warnings`] and [`warnings`] name them. DNS records can
+/// add three options. `authSource` counts only with a user ([`authenticates`]). `replicaSet` and `loadBalanced` concern the
+/// connection by the URI itself. Resolves nothing.
+pub fn options_beyond_addresses(uri: &str) -> Vec<String> {
+    let Ok(parsed) = ConnectionString::parse(uri) else { return Vec::new() };
+    let tls = parsed.scheme_turns_tls_on.then(|| "tls".to_owned());
+    let tls = tls.filter(|name| !parsed.given.contains(name));
+    parsed.given.into_iter().chain(tls).collect()
+}
+
 /// The options of a URI that choose a member or a version of the data for reads.
 pub fn read_options(uri: &str) -> Vec<&'static str> {
     let Ok(parsed) = ConnectionString::parse(uri) else { return Vec::new() };
@@ -435,6 +446,25 @@ mod tests {
         }
         assert_eq!(said.len(), 4);
         assert_eq!(pool_warnings("mongodb://a/?maxPoolSize=0&minPoolSize=0&maxIdleTimeMS=0"), [""; 0]);
+    }
+
+    #[test]
+    fn every_option_that_addresses_alone_lose_is_named_as_the_user_wrote_it() {
+        for (uri, expected) in [
+            ("mongodb://a", &[][..]),
+            ("mongodb://a/?W=1&journal=false&retryWrites=true", &["W", "journal", "retryWrites"]),
+            ("mongodb://a/?tls=false&loadBalanced=false&maxPoolSize=2&waitQueueTimeoutMS=5&fooBar=1", &[]),
+            ("mongodb://a/?timeoutMS=oops&proxyHost=p&proxyPort=1", &["proxyHost", "proxyPort"]),
+            (
+                "mongodb://a/?readPreference=nearest&readPreferenceTags=dc:e&readPreferenceTags=",
+                &["readPreference", "readPreferenceTags"],
+            ),
+            ("mongodb+srv://a.b.c", &["tls"]),
+            ("mongodb+srv://a.b.c/?tls=true&srvMaxHosts=2", &["tls", "srvMaxHosts"]),
+            ("mongodb+srv://a.b.c/?ssl=false", &[]),
+        ] {
+            assert_eq!(options_beyond_addresses(uri), expected, "{uri}");
+        }
     }
 
     #[test]

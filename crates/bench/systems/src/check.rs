@@ -1,6 +1,8 @@
 //! Resolves servers from the user's options, and refuses plans that these servers cannot run.
 
-use plimsoll_deployment::{COMMAND_TIMEOUT, Deployment, authenticates, lean_options, pool_options, runtime};
+use plimsoll_deployment::{
+    COMMAND_TIMEOUT, Deployment, authenticates, lean_options, options_beyond_addresses, pool_options, runtime,
+};
 use plimsoll_load::phase::Connections;
 use plimsoll_load::retry::Retry;
 use plimsoll_mongo::scenario::{Client, Connections as Pools, Operation as Command};
@@ -79,24 +81,27 @@ pub fn options(scenario: &scenario::Scenario, plan: &Plan, choice: &Choice) -> a
     Ok(())
 }
 
-/// The options of a database's address that a run needs itself, and a service behind it does not.
-const OF_THE_RUN: [&str; 3] = ["directConnection", "replicaSet", "serverSelectionTimeoutMS"];
+/// The options of a database's address that a run needs itself to find the servers, and a service that gets their addresses does not.
+const OF_THE_RUN: [&str; 5] =
+    ["directConnection", "replicaSet", "serverSelectionTimeoutMS", "srvMaxHosts", "srvServiceName"];
 
-/// Refuses what a service would lose: a run passes only the addresses of its database to the service.
+/// Refuses what a service would lose: a run passes only the addresses of its database to the service. Contacts no server and no name
+/// service.
 ///
 /// # Errors
 /// The first option, or the credentials, that would be lost.
 pub fn for_service(choice: &Choice) -> anyhow::Result<()> {
     let remedy =
         "Plimsoll passes only the addresses to the service: start the service yourself, and give `http.url`";
+    let is_of_the_run = |name: &str| OF_THE_RUN.iter().any(|kept| kept.eq_ignore_ascii_case(name));
     for uri in choice.uris() {
-        let (_, options) = uri.split_once('?').unwrap_or_default();
-        let mut names = options.split('&').filter_map(|option| option.split('=').next());
-        let is_lost =
-            |name: &&str| !name.is_empty() && !OF_THE_RUN.iter().any(|kept| kept.eq_ignore_ascii_case(name));
-        if let Some(name) = names.find(is_lost) {
+        if let Some(name) = options_beyond_addresses(uri).iter().find(|name| !is_of_the_run(name)) {
+            let advice = match uri.starts_with("mongodb+srv://") && name == "tls" {
+                true => "write tls=false, because mongodb+srv:// turns TLS on",
+                false => "leave the option out",
+            };
             anyhow::bail!(
-                "the option `{name}` of the database's address would be lost; {remedy}, or leave the option out"
+                "the option `{name}` of the database's address would be lost; {remedy}, or {advice}"
             );
         }
         anyhow::ensure!(!authenticates(uri), "the database of the service needs a user; {remedy}");
