@@ -8,7 +8,8 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use percent_encoding::percent_decode_str;
+use percent_encoding::{NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
+use plimsoll_wire::Address;
 
 /// A valid connection string, and the reasons why some of its options have no effect.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -62,6 +63,9 @@ const NOT_OF_A_CONNECTION: [&str; 6] = [
 ];
 /// Switches that change a connection or an operation although they are off: they are on by default, or the server's default counts.
 const NOT_OFF_BY_DEFAULT: [&str; 3] = ["journal", "retryreads", "retrywrites"];
+/// Options that find servers: an address of one server has no use for them.
+const OF_DISCOVERY: [&str; 5] =
+    ["directconnection", "loadbalanced", "replicaset", "srvmaxhosts", "srvservicename"];
 
 /// The fault of a malformed connection string, with the remedy.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -250,6 +254,30 @@ impl ConnectionString {
     pub fn exchange_limit(&self) -> Option<Duration> {
         self.timeout.or(self.socket_timeout)
     }
+}
+
+/// A valid connection string to other hosts: with its user, its database and its options, but without those that find servers.
+/// `auth_source` counts unless the string has its own. A single host is connected to directly.
+pub fn moved(text: &str, hosts: &[Address], auth_source: Option<&str>) -> String {
+    let (_, rest) = text.split_once("://").unwrap_or(("", text));
+    let (place, query) = rest.split_once('?').unwrap_or((rest, ""));
+    let (authority, database) = place.split_once('/').unwrap_or((place, ""));
+    let user = authority.rsplit_once('@').map(|(user, _)| format!("{user}@")).unwrap_or_default();
+    let is_named = |pair: &str, names: &[&str]| {
+        let name = pair.split('=').next().unwrap_or_default();
+        names.iter().any(|known| known.eq_ignore_ascii_case(name))
+    };
+    let mut options: Vec<String> =
+        (hosts.len() == 1).then(|| "directConnection=true".to_owned()).into_iter().collect();
+    let kept = query.split('&').filter(|pair| !pair.is_empty() && !is_named(pair, &OF_DISCOVERY));
+    options.extend(kept.map(str::to_owned));
+    if let Some(source) = auth_source.filter(|_| !options.iter().any(|pair| is_named(pair, &["authSource"])))
+    {
+        options.push(format!("authSource={}", utf8_percent_encode(source, NON_ALPHANUMERIC)));
+    }
+    let sign = if options.is_empty() { "" } else { "?" };
+    let hosts: Vec<_> = hosts.iter().map(|host| host.to_string().replace('/', "%2F")).collect();
+    format!("mongodb://{user}{}/{database}{sign}{}", hosts.join(","), options.join("&"))
 }
 
 /// The part before the `@`.

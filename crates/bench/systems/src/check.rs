@@ -7,7 +7,7 @@ use plimsoll_load::phase::Connections;
 use plimsoll_load::retry::Retry;
 use plimsoll_mongo::scenario::{Client, Connections as Pools, Operation as Command};
 
-use plimsoll_run::exit::{Deserves, Exit, Outcome};
+use plimsoll_run::exit::Outcome;
 use plimsoll_run::server_provisioning::{Choice, RunningServer, ServerAddress, StartOptions, choice};
 use plimsoll_run::system::RunContext;
 use plimsoll_scenario::plan::{Aimed, Plan};
@@ -171,17 +171,10 @@ pub fn several(scenario: &scenario::Scenario, plan: &Plan, choice: &Choice) -> a
 /// Puts proxies between the load and the servers if the plan disturbs the network.
 ///
 /// # Errors
-/// When the client does not support proxies, or one cannot be started.
+/// When a server does not support proxies, or one cannot be started.
 pub fn put_proxies(place: &mut RunningServer, loaded: &scenario::Loaded, plan: &Plan) -> Outcome<()> {
     let disturbs = |aimed: &Aimed| aimed.victim == Victim::Server && !aimed.fault.needs_process();
     if plan.injections.iter().any(disturbs) {
-        let open = place.all().all(|place| place.deployment.is_open());
-        if loaded.scenario.client == Client::Driver && !open {
-            let error = anyhow::anyhow!(
-                "faults: the official driver cannot reach a server with a user or TLS through a proxy; use client: lean"
-            );
-            return Err(error).deserves(Exit::Usage);
-        }
         place.put_proxies(loaded.scenario.seed)?;
     }
     Ok(())

@@ -9,7 +9,7 @@ use plimsoll_wire::{ConnectOptions, Connection};
 use serde_json::Value;
 
 use crate::faults::wait_for;
-use crate::program::{json, plimsoll, plimsoll_with, scenario, shared, stderr, stdout};
+use crate::program::{guarded, json, plimsoll, plimsoll_with, scenario, shared, stderr, stdout};
 
 /// A scenario with the section's settings, the loads of one phase, and its end.
 fn written(dir: &Path, section: &str, loads: &[(&str, &str)], rest: &str) -> String {
@@ -195,6 +195,21 @@ fn remove_one(database: &str) {
         connection.command(database, &delete).await.unwrap()
     });
     assert_eq!(reply.get_i32("n").unwrap(), 1, "{reply:?}");
+}
+
+/// The engine reaches the store through a proxy.
+#[test]
+fn a_network_fault_keeps_the_user_of_the_address() {
+    let (dir, server) = (tempfile::tempdir().unwrap(), guarded());
+    let load = [("round_trip", "unit: round_trip, arrivals: {closed: {writers: 2}}")];
+    let rest = "    stop: {duration: 2s}\n    faults: [{at: 500ms, inject: {network: {lasts: 500ms, how: {delay: {by: 1ms, direction: both}}}}}]\n";
+    let file = written(dir.path(), "store: mongodb", &load, rest);
+    let uri = format!("mongodb://ann:right@{}/?directConnection=true&appName=shop", server.address());
+    let output = run(&file, "behind", &["--server", &uri]);
+    assert_eq!(output.status.code(), Some(0), "{} {}", stderr(&output), stdout(&output));
+    let summary = json(&output);
+    assert_eq!(summary["integrity"]["proof"], "proven", "{summary}");
+    assert!(summary["faults"][0]["error"].is_null() && summary["faults"][0]["name"].is_string(), "{summary}");
 }
 
 #[test]
