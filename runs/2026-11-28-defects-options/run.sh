@@ -153,8 +153,27 @@ YAML
     done | sort | uniq -c
 }
 
+lists() {
+    heading "9. A capped collection behind others, on a server that ignores the filter of a list and lists two in a batch"
+    for name in a b c d; do mongo listed "{\"create\": \"$name\"}"; done
+    mongo listed '{"create": "z", "capped": true, "size": 1000000}'
+    python3 "$here/lists.py" "$server" >port &
+    local relay=$!
+    wait_for . port
+    cat >listed.yaml <<YAML
+title: listed
+collection: listed.z
+document: {a: 1}
+phases:
+  - load: {work: {operation: {insert: {batch: 10}}, arrivals: {closed: {writers: 2}}}}
+    stop: {documents: 1000}
+YAML
+    show 'capped|^PASS|^FAIL|^INVALID|Integrity' run listed.yaml --server "mongodb://127.0.0.1:$(cat port)/?directConnection=true" --out listed
+    kill $relay
+}
+
 uri=$("$program" server start --storage "$dir/storage")
 server=${uri#mongodb://}
-for part in waits pools refusals stores services causes strangers standstills; do $part 2>&1 | clean; done
+for part in waits pools refusals stores services causes strangers standstills lists; do $part 2>&1 | clean; done
 "$program" server stop "$server" >/dev/null 2>&1
 cd / && rm -rf "$dir"

@@ -34,7 +34,7 @@ pub use namespace::{InvalidNamespace, Namespace, fault_of_database};
 pub use store_uri::{check_durable, warnings_of_reads, warnings_of_store};
 pub use topology::{COMMAND_TIMEOUT, Deployment};
 pub use uri::{
-    authenticates, check_uri, driver_options, for_driver, lean_options, options_beyond_addresses,
-    pool_options, pool_warnings, read_options, selection_limit, warnings, warnings_of_driver,
-    write_concern_of,
+    authenticates, check_uri, concerns_of, driver_options, for_driver, lean_options,
+    options_beyond_addresses, pool_options, pool_warnings, read_options, selection_limit, warnings,
+    warnings_of_driver, write_concern_of,
 };

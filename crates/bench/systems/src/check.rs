@@ -1,7 +1,8 @@
 //! Resolves servers from the user's options, and refuses plans that these servers cannot run.
 
 use plimsoll_deployment::{
-    COMMAND_TIMEOUT, Deployment, authenticates, lean_options, options_beyond_addresses, pool_options, runtime,
+    COMMAND_TIMEOUT, Deployment, authenticates, concerns_of, lean_options, options_beyond_addresses,
+    pool_options, runtime,
 };
 use plimsoll_load::phase::Connections;
 use plimsoll_load::retry::Retry;
@@ -70,6 +71,7 @@ pub fn cache(scenario: &scenario::Scenario, choice: &Choice) -> anyhow::Result<(
 /// The first such option.
 pub fn options(scenario: &scenario::Scenario, plan: &Plan, choice: &Choice) -> anyhow::Result<()> {
     usable(choice)?;
+    concerns(choice)?;
     let client = scenario.client;
     for uri in choice.uris() {
         anyhow::ensure!(
@@ -78,6 +80,17 @@ pub fn options(scenario: &scenario::Scenario, plan: &Plan, choice: &Choice) -> a
         );
         Pools::check_pool(client, pool_options(uri).max, plan.connections())?;
     }
+    Ok(())
+}
+
+/// Refuses several addresses that name different concerns: an operation has the same concerns on every server.
+fn concerns(choice: &Choice) -> anyhow::Result<()> {
+    let all = choice.uris().into_iter().map(concerns_of).collect::<Result<Vec<_>, _>>()?;
+    anyhow::ensure!(
+        all.windows(2).all(|pair| pair[0] == pair[1]),
+        "the addresses of the servers name different write concerns, read concerns or read preferences: write `write_concern`, \
+         `read_concern` and `read_preference` in the scenario, and remove them from the addresses"
+    );
     Ok(())
 }
 

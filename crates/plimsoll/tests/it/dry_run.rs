@@ -123,6 +123,31 @@ fn a_dry_run_refuses_an_address_that_the_run_refuses() {
 }
 
 #[test]
+fn addresses_with_different_concerns_are_refused_before_a_server_is_contacted() {
+    let dir = tempfile::tempdir().unwrap();
+    let text = inserts("dry", 10, "{documents: 5}");
+    for (one, other, exit) in [
+        ("w=1", "w=2", 2),
+        ("w=1", "", 2),
+        ("readPreference=nearest", "readPreference=primary", 2),
+        ("readConcernLevel=local", "readConcernLevel=majority", 2),
+        ("w=1&appName=a", "journal=false&w=1", 2),
+        ("w=1&appName=a", "w=1&appName=b", 0),
+    ] {
+        let servers =
+            format!("servers: ['mongodb://127.0.0.1:9/?{one}', 'mongodb://127.0.0.1:11/?{other}']\n");
+        scenario(dir.path(), &format!("{text}{servers}"));
+        std::fs::write(dir.path().join("night.csv"), "name,scenario\na,scenario.yaml\n").unwrap();
+        for args in [["run", "scenario.yaml", "--dry-run"], ["suite", "night.csv", "--dry-run"]] {
+            let output = plimsoll().current_dir(dir.path()).args(args).output().unwrap();
+            let said = stderr(&output);
+            assert_eq!(output.status.code(), Some(exit), "{args:?} {one} {other}: {said}");
+            assert_eq!(said.contains("name different write concerns"), exit == 2, "{args:?} {one}: {said}");
+        }
+    }
+}
+
+#[test]
 fn a_service_gets_only_addresses_so_options_are_refused_by_name_before_a_server_is_contacted() {
     let of_scheme =
         "the option `tls` of the database's address would be lost; Plimsoll passes only the addresses";
