@@ -262,6 +262,23 @@ fn a_section_that_contradicts_itself_is_refused_before_anything_starts() {
 }
 
 #[test]
+fn an_address_with_a_weaker_write_concern_than_that_of_the_store_is_refused() {
+    for option in ["w=1", "journal=false", "w=majority&journal=false"] {
+        let uri = format!("mongodb://127.0.0.1:9/?serverSelectionTimeoutMS=1&{option}");
+        for more in [&["--dry-run"][..], &[]] {
+            let args = [&["run", "workflow-roundtrip", "--server", &uri], more].concat();
+            let refused = plimsoll_with(&args);
+            let said = stderr(&refused);
+            assert_eq!((refused.status.code(), stdout(&refused).as_str()), (Some(2), ""), "{args:?}: {said}");
+            assert!(said.contains("remove `w` and `journal` from the address"), "{args:?}: {said}");
+        }
+    }
+    let stronger = "mongodb://127.0.0.1:9/?w=majority&journal=true";
+    let accepted = plimsoll_with(&["run", "workflow-roundtrip", "--dry-run", "--server", stronger]);
+    assert_eq!(accepted.status.code(), Some(0), "{}", stderr(&accepted));
+}
+
+#[test]
 fn the_summary_shows_the_parts_of_an_operation_and_the_calls_of_the_store() {
     let dir = tempfile::tempdir().unwrap();
     let out = dir.path().join("run");
