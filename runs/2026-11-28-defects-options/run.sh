@@ -153,8 +153,51 @@ YAML
     done | sort | uniq -c
 }
 
+lists() {
+    heading "9. A capped collection behind others, on a server that ignores the filter of a list and lists two in a batch"
+    for name in a b c d; do mongo listed "{\"create\": \"$name\"}"; done
+    mongo listed '{"create": "z", "capped": true, "size": 1000000}'
+    python3 "$here/lists.py" "$server" >port &
+    local relay=$!
+    wait_for . port
+    cat >listed.yaml <<YAML
+title: listed
+collection: listed.z
+document: {a: 1}
+phases:
+  - load: {work: {operation: {insert: {batch: 10}}, arrivals: {closed: {writers: 2}}}}
+    stop: {documents: 1000}
+YAML
+    show 'capped|^PASS|^FAIL|^INVALID|Integrity' run listed.yaml --server "mongodb://127.0.0.1:$(cat port)/?directConnection=true" --out listed
+    kill $relay
+}
+
+concerns() {
+    heading "10. Two addresses with different write concerns: the dry run"
+    sed 's/client: driver/client: lean/' names.yaml >concerns.yaml
+    echo "servers: ['mongodb://$server/?w=1', 'mongodb://$server/?w=2']" >>concerns.yaml
+    show 'concerns' run concerns.yaml --dry-run
+}
+
+late() {
+    heading "11. A suite whose pipeline reads from a server that does not answer"
+    local uri='mongodb://127.0.0.1:9/?serverSelectionTimeoutMS=3000'
+    printf '%s\n' "source: {change_stream: {uri: '$uri', watch: d.c, start: now}}" 'positions: {file: p}' 'sink: {noop: {}}' >late.yaml
+    printf 'name,pipeline\nlate,late.yaml\n' >late.csv
+    show 'waiting|refused the connection' suite late.csv --out late
+}
+
+lost() {
+    heading "12. A change stream whose server ends after 3 s"
+    local other pid
+    other=$("$program" server start --storage "$dir/other")
+    printf '%s\n' "source: {change_stream: {uri: '$other?serverSelectionTimeoutMS=4000', watch: d, start: now}}" 'positions: {file: l}' 'sink: {noop: {}}' >lost.yaml
+    (sleep 3; "$program" server stop "${other#mongodb://}") >stopped 2>&1 &
+    show 'waiting|cannot be read' pipeline run lost.yaml --out lost --for 14s
+}
+
 uri=$("$program" server start --storage "$dir/storage")
 server=${uri#mongodb://}
-for part in waits pools refusals stores services causes strangers standstills; do $part 2>&1 | clean; done
+for part in waits pools refusals stores services causes strangers standstills lists concerns late lost; do $part 2>&1 | clean; done
 "$program" server stop "$server" >/dev/null 2>&1
 cd / && rm -rf "$dir"

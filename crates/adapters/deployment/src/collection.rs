@@ -142,7 +142,18 @@ pub async fn ends(connection: &mut Connection, namespace: &Namespace) -> Result<
 pub async fn exists(connection: &mut Connection, namespace: &Namespace) -> Result<bool, Error> {
     let listing = Listing::of(&namespace.db, &namespace.collection);
     let command = listing.command_of_names();
-    Ok(listed(connection, listing, command).await?.is_some())
+    Ok(!listed(connection, listing, command).await?.is_empty())
+}
+
+/// The names of all collections of a database. Empty if the database does not exist.
+///
+/// # Errors
+/// The server's or the connection's error.
+pub async fn names(connection: &mut Connection, db: &str) -> Result<Vec<String>, Error> {
+    let listing = Listing::all(db);
+    let command = listing.command_of_names();
+    let entries = listed(connection, listing, command).await?;
+    Ok(entries.iter().filter_map(|entry| entry.get_str("name").ok().map(str::to_owned)).collect())
 }
 
 /// The server's list entry of a collection: name, type and options. `None` if the collection does not exist.
@@ -155,14 +166,14 @@ pub async fn entry(
 ) -> Result<Option<RawDocumentBuf>, Error> {
     let listing = Listing::of(&namespace.db, &namespace.collection);
     let command = listing.command();
-    listed(connection, listing, command).await
+    Ok(listed(connection, listing, command).await?.into_iter().next())
 }
 
 async fn listed(
     connection: &mut Connection,
     mut listing: Listing<'_>,
     mut command: RawDocumentBuf,
-) -> Result<Option<RawDocumentBuf>, Error> {
+) -> Result<Vec<RawDocumentBuf>, Error> {
     loop {
         match listing.read(&connection.command(listing.db(), &command).await?) {
             Step::Ask(next) => command = next,

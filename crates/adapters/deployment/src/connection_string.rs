@@ -8,7 +8,8 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use percent_encoding::percent_decode_str;
+use percent_encoding::{NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
+use plimsoll_wire::Address;
 
 /// A valid connection string, and the reasons why some of its options have no effect.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -29,6 +30,11 @@ pub struct ConnectionString {
     pub pool: Pool,
     /// `tlsAllowInvalidHostnames`, alone or by `tlsInsecure`.
     pub allows_invalid_hostnames: bool,
+    /// The names of the options that change a connection or an operation, as the user wrote them: neither options of a pool, nor
+    /// switches that are off, nor options without effect.
+    pub given: Vec<String>,
+    /// Whether the scheme `mongodb+srv` turns TLS on.
+    pub scheme_turns_tls_on: bool,
 }
 
 /// The options of a pool of connections. An option with the value `0` or `false` counts as absent.
@@ -46,6 +52,20 @@ pub struct Pool {
 const LEAN_OPTIONS: [&str; 3] = ["timeoutMS", "socketTimeoutMS", "tlsAllowInvalidHostnames"];
 /// Options that only a client with a pool can honour.
 const POOL_OPTIONS: [&str; 2] = ["maxIdleTimeMS", "maxConnecting"];
+/// Options of a pool, and options that no client honours, in lower case. Other warnings name them.
+const NOT_OF_A_CONNECTION: [&str; 6] = [
+    "authmechanismproperties",
+    "maxconnecting",
+    "maxidletimems",
+    "maxpoolsize",
+    "minpoolsize",
+    "waitqueuetimeoutms",
+];
+/// Switches that change a connection or an operation although they are off: they are on by default, or the server's default counts.
+const NOT_OFF_BY_DEFAULT: [&str; 3] = ["journal", "retryreads", "retrywrites"];
+/// Options that find servers: an address of one server has no use for them.
+const OF_DISCOVERY: [&str; 5] =
+    ["directconnection", "loadbalanced", "replicaset", "srvmaxhosts", "srvservicename"];
 
 /// The fault of a malformed connection string, with the remedy.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -224,6 +244,8 @@ impl ConnectionString {
             lean_only: LEAN_OPTIONS.into_iter().filter(|name| options.has_effect(name)).collect(),
             pool: options.pool(),
             allows_invalid_hostnames: insecure("tlsinsecure") || insecure("tlsallowinvalidhostnames"),
+            given: options.given(),
+            scheme_turns_tls_on: is_srv && !["tls", "ssl"].iter().any(|key| options.of(key) == Some("false")),
             warnings: options.warnings,
         })
     }
@@ -232,6 +254,30 @@ impl ConnectionString {
     pub fn exchange_limit(&self) -> Option<Duration> {
         self.timeout.or(self.socket_timeout)
     }
+}
+
+/// A valid connection string to other hosts: with its user, its database and its options, but without those that find servers.
+/// `auth_source` counts unless the string has its own. A single host is connected to directly.
+pub fn moved(text: &str, hosts: &[Address], auth_source: Option<&str>) -> String {
+    let (_, rest) = text.split_once("://").unwrap_or(("", text));
+    let (place, query) = rest.split_once('?').unwrap_or((rest, ""));
+    let (authority, database) = place.split_once('/').unwrap_or((place, ""));
+    let user = authority.rsplit_once('@').map(|(user, _)| format!("{user}@")).unwrap_or_default();
+    let is_named = |pair: &str, names: &[&str]| {
+        let name = pair.split('=').next().unwrap_or_default();
+        names.iter().any(|known| known.eq_ignore_ascii_case(name))
+    };
+    let mut options: Vec<String> =
+        (hosts.len() == 1).then(|| "directConnection=true".to_owned()).into_iter().collect();
+    let kept = query.split('&').filter(|pair| !pair.is_empty() && !is_named(pair, &OF_DISCOVERY));
+    options.extend(kept.map(str::to_owned));
+    if let Some(source) = auth_source.filter(|_| !options.iter().any(|pair| is_named(pair, &["authSource"])))
+    {
+        options.push(format!("authSource={}", utf8_percent_encode(source, NON_ALPHANUMERIC)));
+    }
+    let sign = if options.is_empty() { "" } else { "?" };
+    let hosts: Vec<_> = hosts.iter().map(|host| host.to_string().replace('/', "%2F")).collect();
+    format!("mongodb://{user}{}/{database}{sign}{}", hosts.join(","), options.join("&"))
 }
 
 /// The part before the `@`.
@@ -359,6 +405,18 @@ impl Options {
     /// Whether an option has a value other than `0` and `false`.
     fn has_effect(&self, name: &str) -> bool {
         self.of(&name.to_lowercase()).is_some_and(|value| !matches!(value, "0" | "false"))
+    }
+
+    fn given(&self) -> Vec<String> {
+        let is_off = |name: &str, value: &str| value == "false" && !NOT_OFF_BY_DEFAULT.contains(&name);
+        let mut named: Vec<String> = Vec::new();
+        for (name, _, value) in &self.known {
+            let written = self.written(name);
+            if !NOT_OF_A_CONNECTION.contains(name) && !is_off(name, value) && !named.contains(&written) {
+                named.push(written);
+            }
+        }
+        named
     }
 
     fn pool(&self) -> Pool {

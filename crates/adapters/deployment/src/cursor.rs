@@ -1,6 +1,6 @@
-//! Reads the documents of a cursor, batch after batch, and finds a collection in the list of a server.
+//! Reads the documents of a cursor, batch after batch, and lists the collections of a server.
 
-use bson::{Document, RawBsonRef, RawDocument, RawDocumentBuf, doc, rawdoc};
+use bson::{Document, RawBsonRef, RawDocument, RawDocumentBuf, cstr, doc, rawdoc};
 
 use crate::read;
 
@@ -9,22 +9,24 @@ pub(crate) const BATCH: i32 = 100;
 /// The most batches of a list of collections.
 const BATCHES_MAX: u32 = 10_000;
 
-/// A search for one collection in the list of a server. Some servers ignore the filter, and list every collection in batches.
+/// A list of the collections of a database, or a search for one of them, read to its end. Some servers ignore the filter of a search,
+/// and list every collection in batches.
 #[derive(Debug)]
 pub struct Listing<'a> {
     db: &'a str,
-    name: &'a str,
-    found: Option<RawDocumentBuf>,
+    /// The searched collection. `None` for all collections.
+    name: Option<&'a str>,
+    found: Vec<RawDocumentBuf>,
     batches: u32,
 }
 
-/// The next step of a search.
+/// The next step of a list.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Step {
     /// Send this command, and read its reply.
     Ask(RawDocumentBuf),
-    /// The list is at its end. `None` if the collection does not exist.
-    Done(Option<RawDocumentBuf>),
+    /// The list is at its end. Holds the entry of each collection: none if the searched collection does not exist.
+    Done(Vec<RawDocumentBuf>),
     /// The reply has no list.
     Malformed,
 }
@@ -32,7 +34,12 @@ pub enum Step {
 impl<'a> Listing<'a> {
     /// A search for the collection `name` of the database `db`.
     pub const fn of(db: &'a str, name: &'a str) -> Self {
-        Self { db, name, found: None, batches: 0 }
+        Self { db, name: Some(name), found: Vec::new(), batches: 0 }
+    }
+
+    /// A list of all collections of the database `db`.
+    pub const fn all(db: &'a str) -> Self {
+        Self { db, name: None, found: Vec::new(), batches: 0 }
     }
 
     /// The database.
@@ -40,24 +47,31 @@ impl<'a> Listing<'a> {
         self.db
     }
 
-    /// The first command, whose answer has the options of the collection.
+    /// The first command, whose answer has the options of each collection.
     pub fn command(&self) -> RawDocumentBuf {
-        rawdoc! {"listCollections": 1, "filter": {"name": self.name}}
+        match self.name {
+            Some(name) => rawdoc! {"listCollections": 1, "filter": {"name": name}},
+            None => rawdoc! {"listCollections": 1},
+        }
     }
 
     /// The first command for a user who may only see the names of collections.
     pub fn command_of_names(&self) -> RawDocumentBuf {
-        rawdoc! {"listCollections": 1, "filter": {"name": self.name}, "nameOnly": true}
+        let mut command = self.command();
+        command.append(cstr!("nameOnly"), true);
+        command
     }
 
     /// Reads a reply. The cursor is read to its end, so that none stays open on the server.
     pub fn read(&mut self, reply: &RawDocument) -> Step {
         let Some((documents, cursor)) = batch(reply) else { return Step::Malformed };
-        let is_it = |entry: &RawDocumentBuf| entry.get_str("name").is_ok_and(|name| name == self.name);
-        self.found = self.found.take().or_else(|| documents.into_iter().find(is_it));
+        let is_wanted = |entry: &RawDocumentBuf| {
+            self.name.is_none_or(|wanted| entry.get_str("name").is_ok_and(|name| name == wanted))
+        };
+        self.found.extend(documents.into_iter().filter(is_wanted));
         self.batches += 1;
         if cursor == 0 {
-            return Step::Done(self.found.take());
+            return Step::Done(std::mem::take(&mut self.found));
         }
         let next = RawDocumentBuf::try_from(&more(cursor, &collection_of(reply, self.db)));
         next.ok().filter(|_| self.batches < BATCHES_MAX).map_or(Step::Malformed, Step::Ask)

@@ -14,6 +14,7 @@ use std::time::Duration;
 use plimsoll_wire::{Address, ConnectOptions, Connection, Error as WireError, Hello, ReadPreference};
 
 use crate::concern::Concerns;
+use crate::connection_string::moved;
 use crate::error::{Error, is_final};
 use crate::uri::{
     CONNECT_TIMEOUT, addresses, check_acknowledged, concerns, connect_options, driver_options, parse,
@@ -210,7 +211,7 @@ impl Deployment {
 
     /// A deployment of one server without authentication or TLS.
     pub fn single(address: Address, timeout: Duration) -> Self {
-        let uri = direct_uri(&address);
+        let uri = moved("", std::slice::from_ref(&address), None);
         let mut template = ConnectOptions::new(address.clone());
         template.timeout = Some(timeout);
         template.connect_timeout = CONNECT_TIMEOUT;
@@ -218,7 +219,7 @@ impl Deployment {
     }
 
     /// The same deployment behind proxies: one proxy for each of its addresses, in their order. The addresses stay the same after
-    /// a failover.
+    /// a failover. The options of the URI stay too, except those that find servers.
     ///
     /// # Errors
     /// [`Error::TlsBehindProxy`] if the deployment uses TLS, [`Error::SocksBehindProxy`] if it uses a SOCKS proxy; [`Error::Uri`] without an
@@ -233,14 +234,16 @@ impl Deployment {
         let first = proxies.first().ok_or_else(|| Error::Uri("there is no proxy".into()))?;
         let template = ConnectOptions { address: first.clone(), ..self.template.clone() };
         let has_routers = self.has_routers || proxies.len() > 1;
-        let concerns = self.concerns.clone();
-        let members = self.members.behind();
-        let allows = self.allows;
+        // A DNS record may name the source, and the proxies have none.
+        let auth_source = template.credential.as_ref().map(|credential| credential.source.as_str());
+        let uri = moved(&self.uri, &proxies, auth_source);
         Ok(Self {
-            concerns,
-            members,
-            allows,
-            ..Self::fixed(direct_uri(first), template, proxies, has_routers)
+            allows: self.allows,
+            selection: self.selection,
+            expected_set: self.expected_set.clone(),
+            concerns: self.concerns.clone(),
+            members: self.members.behind(),
+            ..Self::fixed(uri, template, proxies, has_routers)
         })
     }
 
@@ -290,7 +293,7 @@ impl Deployment {
         self.template.tls.is_none() && self.template.credential.is_none()
     }
 
-    /// The URI as given.
+    /// The URI as given; behind proxies, with their addresses.
     pub fn uri(&self) -> &str {
         &self.uri
     }
@@ -308,6 +311,11 @@ impl Deployment {
     /// Every address of connections: one, or each mongos.
     pub fn addresses(&self) -> Vec<Address> {
         self.addresses.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// A URI of the addresses alone, without the options of the user's URI.
+    pub fn plain_uri(&self) -> String {
+        moved("", &self.addresses(), None)
     }
 
     /// Options for a connection to the next address; routers take turns.
@@ -467,11 +475,6 @@ impl Deployment {
     }
 }
 
-fn direct_uri(address: &Address) -> String {
-    let address = address.to_string().replace('/', "%2F");
-    format!("mongodb://{address}/?directConnection=true")
-}
-
 /// Whether an election may move the load to another server. A set of one member elects no other member: a
 /// retry by default would only hide its outages.
 fn may_elect(hello: &Hello) -> bool {
@@ -529,6 +532,39 @@ mod tests {
     fn find(uri: &str) -> String {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(Deployment::find(uri, Duration::from_secs(1))).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn options_of_the_address_stay_behind_proxies_except_those_that_find_servers() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let proxies = ["127.0.0.1:5", "127.0.0.1:6"].map(|it| it.parse::<Address>().unwrap());
+        for (uri, count, expected) in [
+            ("mongodb://h:1", 1, "mongodb://127.0.0.1:5/?directConnection=true"),
+            (
+                "mongodb://h:1,h:2/?ReplicaSet=rs&appName=shop&compressors=zlib&w=2&maxPoolSize=3&loadBalanced=false",
+                1,
+                "mongodb://127.0.0.1:5/?directConnection=true&appName=shop&compressors=zlib&w=2&maxPoolSize=3",
+            ),
+            (
+                "mongodb://ann:w%40rd@h:1/users?timeoutMS=700&readConcernLevel=local",
+                1,
+                "mongodb://ann:w%40rd@127.0.0.1:5/users?directConnection=true&timeoutMS=700&readConcernLevel=local&authSource=users",
+            ),
+            (
+                "mongodb://ann:word@h:1/?AuthSource=b",
+                2,
+                "mongodb://ann:word@127.0.0.1:5,127.0.0.1:6/?AuthSource=b",
+            ),
+            ("mongodb://h:1,h:2/?directConnection=false", 2, "mongodb://127.0.0.1:5,127.0.0.1:6/"),
+            ("mongodb://%2Ftmp%2Fa.sock", 1, "mongodb://127.0.0.1:5/?directConnection=true"),
+        ] {
+            let deployment = runtime.block_on(Deployment::new(uri, COMMAND_TIMEOUT)).unwrap();
+            let route = deployment.behind(proxies[..count].to_vec()).unwrap();
+            assert_eq!(route.uri(), expected, "{uri}");
+            let again = runtime.block_on(Deployment::new(route.uri(), COMMAND_TIMEOUT)).unwrap();
+            assert_eq!(again.addresses(), route.addresses(), "{uri}");
+            assert_eq!((again.timeout(), again.concerns()), (route.timeout(), route.concerns()), "{uri}");
+        }
     }
 
     #[test]

@@ -6,8 +6,8 @@ use std::time::Duration;
 use mongodb::error::ErrorKind;
 use mongodb::options::{
     Acknowledgment, AuthMechanism, ClientOptions, Compressor as DriverCompressor,
-    ConnectionString as DriverString, ReadConcernLevel, ReadPreference, SelectionCriteria, ServerAddress,
-    Socks5Proxy, Tls as DriverTls, WriteConcern as DriverConcern,
+    ConnectionString as DriverString, ReadConcern as DriverReadConcern, ReadConcernLevel, ReadPreference,
+    SelectionCriteria, ServerAddress, Socks5Proxy, Tls as DriverTls, WriteConcern as DriverConcern,
 };
 use plimsoll_measure::duration::Span;
 use plimsoll_wire::{
@@ -86,6 +86,17 @@ pub fn pool_warnings(uri: &str) -> Vec<String> {
         )
     };
     named.map(said).collect()
+}
+
+/// The options of a URI that a client loses if it gets only the addresses, as the user wrote them, and `tls` if `mongodb+srv://` turns
+/// it on. Options of a pool and options without effect are left out: [`pool_warnings`] and [`warnings`] name them. DNS records can
+/// add three options. `authSource` counts only with a user ([`authenticates`]). `replicaSet` and `loadBalanced` concern the
+/// connection by the URI itself. Resolves nothing.
+pub fn options_beyond_addresses(uri: &str) -> Vec<String> {
+    let Ok(parsed) = ConnectionString::parse(uri) else { return Vec::new() };
+    let tls = parsed.scheme_turns_tls_on.then(|| "tls".to_owned());
+    let tls = tls.filter(|name| !parsed.given.contains(name));
+    parsed.given.into_iter().chain(tls).collect()
 }
 
 /// The options of a URI that choose a member or a version of the data for reads.
@@ -178,11 +189,32 @@ fn check_supported(options: &ClientOptions) -> Result<(), Error> {
 /// The concerns of the URI, for operations that set none.
 pub(crate) fn concerns(options: &ClientOptions) -> Result<Concerns, Error> {
     let preference = match &options.selection_criteria {
-        Some(SelectionCriteria::ReadPreference(preference)) => Some(read_preference(preference)?),
+        Some(SelectionCriteria::ReadPreference(preference)) => Some(preference),
         _ => None,
     };
-    let read = options.read_concern.as_ref().map(|concern| read_level(&concern.level)).transpose()?;
-    Ok(Concerns { write: write_concern(options)?, read, preference })
+    concerns_from(options.write_concern.as_ref(), options.read_concern.as_ref(), preference)
+}
+
+/// The concerns of a URI, for operations that set none. Resolves nothing.
+///
+/// # Errors
+/// If the text is not a connection string, or no client supports a concern.
+pub fn concerns_of(uri: &str) -> Result<Concerns, Error> {
+    let parsed = parse(uri)?;
+    let read = DriverString::parse(&parsed.for_driver).map_err(|error| unreadable(&error))?;
+    concerns_from(read.write_concern.as_ref(), read.read_concern.as_ref(), read.read_preference.as_ref())
+}
+
+fn concerns_from(
+    write: Option<&DriverConcern>,
+    read: Option<&DriverReadConcern>,
+    preference: Option<&ReadPreference>,
+) -> Result<Concerns, Error> {
+    Ok(Concerns {
+        write: write.map(write_concern).transpose()?.flatten(),
+        read: read.map(|concern| read_level(&concern.level)).transpose()?,
+        preference: preference.map(read_preference).transpose()?,
+    })
 }
 
 fn read_level(level: &ReadConcernLevel) -> Result<String, Error> {
@@ -225,8 +257,7 @@ fn read_preference(preference: &ReadPreference) -> Result<wire::ReadPreference, 
 }
 
 /// The write concern of the URI; a scenario's own replaces it as a whole.
-fn write_concern(options: &ClientOptions) -> Result<Option<wire::WriteConcern>, Error> {
-    let Some(concern) = &options.write_concern else { return Ok(None) };
+fn write_concern(concern: &DriverConcern) -> Result<Option<wire::WriteConcern>, Error> {
     typed_concern(concern)?.to_wire().map_err(|problem| Error::Uri(problem.to_owned()))
 }
 
@@ -370,7 +401,11 @@ mod tests {
 
     #[test]
     fn the_write_concern_of_a_uri_is_kept() {
-        let concern = |uri: &str| write_concern(&parsed(uri).unwrap()).unwrap();
+        let concern = |uri: &str| {
+            let kept = concerns(&parsed(uri).unwrap()).unwrap();
+            assert_eq!(concerns_of(uri).unwrap(), kept, "{uri}");
+            kept.write
+        };
         let expected = |w, j, timeout_ms| Some(wire::WriteConcern { w, j, timeout_ms });
         assert_eq!(concern("mongodb://a"), None);
         assert_eq!(concern("mongodb://a/?w=majority"), expected(wire::W::Majority, None, None));
@@ -382,8 +417,9 @@ mod tests {
     #[test]
     fn the_read_settings_of_a_uri_are_kept() {
         let kept = |uri: &str| {
-            let Concerns { read, preference, .. } = concerns(&parsed(uri).unwrap()).unwrap();
-            (read, preference)
+            let kept = concerns(&parsed(uri).unwrap()).unwrap();
+            assert_eq!(concerns_of(uri).unwrap(), kept, "{uri}");
+            (kept.read, kept.preference)
         };
         assert_eq!(kept("mongodb://a/?readConcernLevel=majority"), (Some("majority".into()), None));
         let secondary = wire::ReadPreference::of(wire::ReadMode::Secondary);
@@ -435,6 +471,25 @@ mod tests {
         }
         assert_eq!(said.len(), 4);
         assert_eq!(pool_warnings("mongodb://a/?maxPoolSize=0&minPoolSize=0&maxIdleTimeMS=0"), [""; 0]);
+    }
+
+    #[test]
+    fn every_option_that_addresses_alone_lose_is_named_as_the_user_wrote_it() {
+        for (uri, expected) in [
+            ("mongodb://a", &[][..]),
+            ("mongodb://a/?W=1&journal=false&retryWrites=true", &["W", "journal", "retryWrites"]),
+            ("mongodb://a/?tls=false&loadBalanced=false&maxPoolSize=2&waitQueueTimeoutMS=5&fooBar=1", &[]),
+            ("mongodb://a/?timeoutMS=oops&proxyHost=p&proxyPort=1", &["proxyHost", "proxyPort"]),
+            (
+                "mongodb://a/?readPreference=nearest&readPreferenceTags=dc:e&readPreferenceTags=",
+                &["readPreference", "readPreferenceTags"],
+            ),
+            ("mongodb+srv://a.b.c", &["tls"]),
+            ("mongodb+srv://a.b.c/?tls=true&srvMaxHosts=2", &["tls", "srvMaxHosts"]),
+            ("mongodb+srv://a.b.c/?ssl=false", &[]),
+        ] {
+            assert_eq!(options_beyond_addresses(uri), expected, "{uri}");
+        }
     }
 
     #[test]

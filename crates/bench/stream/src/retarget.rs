@@ -1,8 +1,7 @@
 //! Redirects a pipeline's sections to other servers and brokers.
 
 use plimsoll_deployment::{
-    COMMAND_TIMEOUT, Deployment, Error, pool_warnings, runtime, selection_limit, warnings,
-    warnings_of_driver, write_concern_of,
+    Error, await_servers, pool_warnings, runtime, warnings, warnings_of_driver, write_concern_of,
 };
 
 use super::typed::{PipelineFile, PositionsSection, SinkSection, SourceSection};
@@ -43,16 +42,8 @@ impl PipelineFile {
     /// # Errors
     /// If a server does not answer in time, or refuses the connection for good.
     pub fn await_servers(&self, report: &mut (dyn FnMut(String) + Send)) -> Result<(), Error> {
-        let mut file = self.clone();
-        let mut uris = file.uris();
-        uris.sort();
-        uris.dedup();
-        let patient = uris.into_iter().filter(|uri| selection_limit(uri).is_some());
-        let runtime = runtime()?;
-        for uri in patient {
-            runtime.block_on(Deployment::find_reporting(uri, COMMAND_TIMEOUT, report))?;
-        }
-        Ok(())
+        let uris = self.clone().uris().into_iter().map(|uri| uri.clone()).collect();
+        runtime()?.block_on(await_servers(uris, report))
     }
 
     /// One sentence for each option without effect in the URIs, each once. A change stream reads with the

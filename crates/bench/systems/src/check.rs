@@ -1,11 +1,14 @@
 //! Resolves servers from the user's options, and refuses plans that these servers cannot run.
 
-use plimsoll_deployment::{COMMAND_TIMEOUT, Deployment, authenticates, lean_options, pool_options, runtime};
+use plimsoll_deployment::{
+    COMMAND_TIMEOUT, Deployment, authenticates, concerns_of, lean_options, options_beyond_addresses,
+    pool_options, runtime,
+};
 use plimsoll_load::phase::Connections;
 use plimsoll_load::retry::Retry;
 use plimsoll_mongo::scenario::{Client, Connections as Pools, Operation as Command};
 
-use plimsoll_run::exit::{Deserves, Exit, Outcome};
+use plimsoll_run::exit::Outcome;
 use plimsoll_run::server_provisioning::{Choice, RunningServer, ServerAddress, StartOptions, choice};
 use plimsoll_run::system::RunContext;
 use plimsoll_scenario::plan::{Aimed, Plan};
@@ -68,6 +71,7 @@ pub fn cache(scenario: &scenario::Scenario, choice: &Choice) -> anyhow::Result<(
 /// The first such option.
 pub fn options(scenario: &scenario::Scenario, plan: &Plan, choice: &Choice) -> anyhow::Result<()> {
     usable(choice)?;
+    concerns(choice)?;
     let client = scenario.client;
     for uri in choice.uris() {
         anyhow::ensure!(
@@ -79,24 +83,38 @@ pub fn options(scenario: &scenario::Scenario, plan: &Plan, choice: &Choice) -> a
     Ok(())
 }
 
-/// The options of a database's address that a run needs itself, and a service behind it does not.
-const OF_THE_RUN: [&str; 3] = ["directConnection", "replicaSet", "serverSelectionTimeoutMS"];
+/// Refuses several addresses that name different concerns: an operation has the same concerns on every server.
+fn concerns(choice: &Choice) -> anyhow::Result<()> {
+    let all = choice.uris().into_iter().map(concerns_of).collect::<Result<Vec<_>, _>>()?;
+    anyhow::ensure!(
+        all.windows(2).all(|pair| pair[0] == pair[1]),
+        "the addresses of the servers name different write concerns, read concerns or read preferences: write `write_concern`, \
+         `read_concern` and `read_preference` in the scenario, and remove them from the addresses"
+    );
+    Ok(())
+}
 
-/// Refuses what a service would lose: a run passes only the addresses of its database to the service.
+/// The options of a database's address that a run needs itself to find the servers, and a service that gets their addresses does not.
+const OF_THE_RUN: [&str; 5] =
+    ["directConnection", "replicaSet", "serverSelectionTimeoutMS", "srvMaxHosts", "srvServiceName"];
+
+/// Refuses what a service would lose: a run passes only the addresses of its database to the service. Contacts no server and no name
+/// service.
 ///
 /// # Errors
 /// The first option, or the credentials, that would be lost.
 pub fn for_service(choice: &Choice) -> anyhow::Result<()> {
     let remedy =
         "Plimsoll passes only the addresses to the service: start the service yourself, and give `http.url`";
+    let is_of_the_run = |name: &str| OF_THE_RUN.iter().any(|kept| kept.eq_ignore_ascii_case(name));
     for uri in choice.uris() {
-        let (_, options) = uri.split_once('?').unwrap_or_default();
-        let mut names = options.split('&').filter_map(|option| option.split('=').next());
-        let is_lost =
-            |name: &&str| !name.is_empty() && !OF_THE_RUN.iter().any(|kept| kept.eq_ignore_ascii_case(name));
-        if let Some(name) = names.find(is_lost) {
+        if let Some(name) = options_beyond_addresses(uri).iter().find(|name| !is_of_the_run(name)) {
+            let advice = match uri.starts_with("mongodb+srv://") && name == "tls" {
+                true => "write tls=false, because mongodb+srv:// turns TLS on",
+                false => "leave the option out",
+            };
             anyhow::bail!(
-                "the option `{name}` of the database's address would be lost; {remedy}, or leave the option out"
+                "the option `{name}` of the database's address would be lost; {remedy}, or {advice}"
             );
         }
         anyhow::ensure!(!authenticates(uri), "the database of the service needs a user; {remedy}");
@@ -166,17 +184,10 @@ pub fn several(scenario: &scenario::Scenario, plan: &Plan, choice: &Choice) -> a
 /// Puts proxies between the load and the servers if the plan disturbs the network.
 ///
 /// # Errors
-/// When the client does not support proxies, or one cannot be started.
+/// When a server does not support proxies, or one cannot be started.
 pub fn put_proxies(place: &mut RunningServer, loaded: &scenario::Loaded, plan: &Plan) -> Outcome<()> {
     let disturbs = |aimed: &Aimed| aimed.victim == Victim::Server && !aimed.fault.needs_process();
     if plan.injections.iter().any(disturbs) {
-        let open = place.all().all(|place| place.deployment.is_open());
-        if loaded.scenario.client == Client::Driver && !open {
-            let error = anyhow::anyhow!(
-                "faults: the official driver cannot reach a server with a user or TLS through a proxy; use client: lean"
-            );
-            return Err(error).deserves(Exit::Usage);
-        }
         place.put_proxies(loaded.scenario.seed)?;
     }
     Ok(())

@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use anyhow::{Context, ensure};
 use plimsoll_deployment::collection::{self, InitialState};
-use plimsoll_deployment::concern::Concerns;
 use plimsoll_deployment::inspect::brief;
 use plimsoll_deployment::pool_options;
 use plimsoll_ledger::{Allocation, Run as RunId};
@@ -86,18 +85,6 @@ fn setup_context(loaded: &Loaded, run: RunId) -> SetupContext<'_> {
     SetupContext { seed: loaded.scenario.seed, run, base: &loaded.base }
 }
 
-/// The concerns of the URIs of all servers.
-fn common_concerns(place: &RunningServer) -> anyhow::Result<Concerns> {
-    let mut all = place.all().map(|place| place.deployment.concerns());
-    let first = all.next().cloned().unwrap_or_default();
-    ensure!(
-        all.all(|concerns| *concerns == first),
-        "the addresses of the servers name different write concerns, read concerns or read preferences: write `write_concern`, \
-         `read_concern` and `read_preference` in the scenario, and remove them from the addresses"
-    );
-    Ok(first)
-}
-
 /// Refuses read preferences that the client cannot honour on these servers.
 fn check_reads(setup: &Setup, place: &RunningServer) -> anyhow::Result<()> {
     let chosen = setup.read_preferences();
@@ -139,7 +126,8 @@ impl Database {
     /// When the scenario is invalid, the server cannot be reached, or it refuses a command.
     pub fn open(context: RunContext<'_>, place: RunningServer, runtime: Runtime) -> Outcome<Self> {
         let mut setup = compile(context.loaded, context.plan, context.run).deserves(Exit::Usage)?;
-        let concerns = common_concerns(&place).deserves(Exit::Usage)?;
+        // The URIs of all servers name the same concerns: `check::options` refuses others.
+        let concerns = place.deployment.concerns().clone();
         setup.inherit(&concerns, Copies::Several);
         check_reads(&setup, &place).deserves(Exit::Usage)?;
         check_lists(&setup, context.shard).deserves(Exit::Usage)?;

@@ -73,7 +73,8 @@ impl StartedService {
     /// When the database refuses, or the service does not start.
     pub fn start(start: Start<'_>, place: Option<RunningServer>, runtime: &Runtime) -> Outcome<Self> {
         let Start { spec, run, seed, wants_proxy, .. } = start;
-        let uri = place.as_ref().map(uri).transpose().deserves(Exit::Usage)?;
+        // `check::for_service` has refused options that this address lacks.
+        let uri = place.as_ref().map(|place| place.route.plain_uri());
         let database = place.map(|place| DatabaseBehind::open(place, runtime)).transpose()?;
         let settings = run.join(run_dir::SERVICE_SETTINGS);
         run_dir::write_private(&settings, &service_program::check(spec).deserves(Exit::Usage)?)?;
@@ -144,18 +145,6 @@ impl Start<'_> {
         let took_s = clock::now().since(began) as f64 / 1e9;
         Ok(format!("filled in {} in {took_s:.1} s", fill.description))
     }
-}
-
-/// The URI by which the service reaches its database.
-fn uri(place: &RunningServer) -> anyhow::Result<String> {
-    anyhow::ensure!(
-        place.deployment.is_open(),
-        "service: Plimsoll passes only an address to the service, and this database needs more (a user or TLS): \
-         start the service yourself, and give `http.url`"
-    );
-    let addresses: Vec<_> = place.route.addresses().iter().map(ToString::to_string).collect();
-    let direct = if addresses.len() == 1 { "?directConnection=true" } else { "" };
-    Ok(format!("mongodb://{}/{direct}", addresses.join(",")))
 }
 
 fn options(

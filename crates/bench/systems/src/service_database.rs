@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use bson::{Document, RawDocumentBuf, rawdoc};
+use bson::rawdoc;
 use plimsoll_deployment::{Namespace, collection, inspect};
 use plimsoll_measure::inspection::{Collection, Size};
 use plimsoll_measure::matrix::together;
@@ -26,7 +26,7 @@ const DEPTH_MAX: usize = 8;
 /// When the server refuses, or the connection fails.
 pub async fn exists(place: &RunningServer, name: &str) -> anyhow::Result<bool> {
     let mut connection = Connection::connect(&place.deployment.options()).await?;
-    Ok(!collections(&mut connection, name).await?.is_empty())
+    Ok(!collection::names(&mut connection, name).await?.is_empty())
 }
 
 /// Drops a database.
@@ -48,7 +48,7 @@ pub async fn size(place: &RunningServer, name: &str) -> Option<Size> {
         let _ = connection.command("admin", &rawdoc! {"fsync": 1}).await;
     }
     let mut sizes = Vec::new();
-    for collection in collections(&mut connection, name).await.ok()? {
+    for collection in collection::names(&mut connection, name).await.ok()? {
         let namespace = Namespace { db: name.to_owned(), collection };
         sizes.push(collection::size(&mut connection, &namespace).await.unwrap_or_default());
     }
@@ -64,20 +64,11 @@ pub async fn look(place: &RunningServer, name: &str) -> Vec<Collection> {
         return Vec::new();
     };
     let mut all = Vec::new();
-    for collection in collections(&mut connection, name).await.unwrap_or_default() {
+    for collection in collection::names(&mut connection, name).await.unwrap_or_default() {
         let namespace = Namespace { db: name.to_owned(), collection };
         all.extend(inspect::brief(&mut connection, &namespace).await.ok());
     }
     all
-}
-
-async fn collections(connection: &mut Connection, name: &str) -> anyhow::Result<Vec<String>> {
-    let listed: RawDocumentBuf =
-        connection.command(name, &rawdoc! {"listCollections": 1, "nameOnly": true}).await?;
-    let listed = Document::try_from(listed.as_ref())?;
-    let batch = listed.get_document("cursor").and_then(|cursor| cursor.get_array("firstBatch"));
-    let names = batch.map(|batch| batch.iter().filter_map(|it| it.as_document()?.get_str("name").ok()));
-    Ok(names.map(|names| names.map(str::to_owned).collect()).unwrap_or_default())
 }
 
 /// The bytes of all files below a directory, without the journal.
@@ -97,7 +88,44 @@ fn files_bytes(directory: &Path, depth: usize) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use bson::doc;
+    use plimsoll_host::scripted::Server;
+    use plimsoll_run::server_provisioning::{Choice, StartOptions};
+
     use super::*;
+
+    /// A server that lists `c` and `d` of the database `d` in two batches, the first of them with `first`.
+    fn listing(first: &'static [&'static str]) -> Server {
+        let entries = |names: &[&str]| names.iter().map(|name| doc! {"name": *name}).collect::<Vec<_>>();
+        let ns = "d.$cmd.listCollections";
+        let start = Server::start(move |command| match command.keys().next()?.as_str() {
+            "listCollections" => {
+                Some(doc! {"cursor": {"firstBatch": entries(first), "id": 7_i64, "ns": ns}, "ok": 1.0})
+            }
+            "getMore" => {
+                let rest: &[&str] = if first.is_empty() { &["c", "d"] } else { &["d"] };
+                Some(doc! {"cursor": {"nextBatch": entries(rest), "id": 0_i64, "ns": ns}, "ok": 1.0})
+            }
+            "collStats" => Some(doc! {"size": 10, "count": 1, "storageSize": 20, "ok": 1.0}),
+            _ => None,
+        });
+        start.unwrap()
+    }
+
+    #[test]
+    fn collections_in_later_batches_of_a_list_exist_and_have_sizes() {
+        let runtime = tokio::runtime::Runtime::new().unwrap();
+        let none: &[&str] = &[];
+        for first in [none, &["c"]] {
+            let server = listing(first);
+            let choice = Choice::Uri(format!("mongodb://{}/?directConnection=true", server.address()));
+            let place = RunningServer::open(&choice, StartOptions::quiet(PATIENCE), &runtime);
+            let place = place.unwrap_or_else(|failure| panic!("{failure:?}"));
+            assert!(runtime.block_on(exists(&place, "d")).unwrap(), "{first:?}");
+            let size = runtime.block_on(size(&place, "d")).unwrap();
+            assert_eq!(size.data_bytes, Some(20), "{first:?}");
+        }
+    }
 
     #[test]
     fn files_count_at_any_depth_and_the_journal_does_not() {

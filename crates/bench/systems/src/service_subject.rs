@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use anyhow::{bail, ensure};
+use plimsoll_deployment::pool_warnings;
 use plimsoll_load::worker::Control;
 use plimsoll_run::exit::Outcome;
 use plimsoll_run::run_dir::RunDir;
@@ -143,6 +144,7 @@ impl Subject for ManagedService {
         control: &Control,
         runtime: Runtime,
     ) -> Outcome<Box<dyn System>> {
+        self.unused_options().iter().for_each(|warning| start.console.warn(warning));
         let place = self
             .server
             .as_ref()
@@ -166,6 +168,11 @@ impl Subject for ManagedService {
         self.server.as_ref()
     }
 
+    fn warnings(&self, _: &Loaded, _: &Plan) -> Vec<String> {
+        let unknown = self.server.iter().flat_map(Choice::warnings);
+        unknown.chain(self.unused_options()).collect()
+    }
+
     fn isolation(&self) -> Isolation {
         match &self.server {
             Some(Choice::Uri(_)) => {
@@ -187,6 +194,13 @@ impl Subject for ManagedService {
     fn canonical(&self) -> String {
         let server = self.server.as_ref().map(Choice::canonical);
         format!("{:?} on {server:?}", self.spec)
+    }
+}
+
+impl ManagedService {
+    /// One sentence for each option of a pool in the database's address: neither the run nor the service has a pool.
+    fn unused_options(&self) -> Vec<String> {
+        self.server.iter().flat_map(Choice::uris).flat_map(pool_warnings).collect()
     }
 }
 

@@ -1,7 +1,5 @@
 //! Finds or starts the database behind the engine: MongoDB as for any load, or PostgreSQL.
 
-use std::sync::Arc;
-
 use anyhow::Context;
 use plimsoll_host::fault::Fault as Injection;
 use plimsoll_load::fault::Fault;
@@ -10,7 +8,7 @@ use plimsoll_postgres::server::{self, Server, Settings};
 use plimsoll_postgres::workflow::version;
 use plimsoll_run::exit::{Deserves, Exit, Outcome};
 use plimsoll_run::injection::{self, Done, Owned, Process};
-use plimsoll_run::server_provisioning::{Choice, RunningServer, StartOptions, cache};
+use plimsoll_run::server_provisioning::{RunningServer, StartOptions, cache};
 use plimsoll_wire::ConnectOptions;
 use tokio::runtime::Runtime;
 
@@ -123,18 +121,6 @@ impl StoreServer {
         match self {
             Self::Mongodb(server) => injection::tie(injection, server.server.as_ref(), &server.proxies),
             Self::Postgres { started, .. } => injection::tie(injection, started.as_ref(), &[]),
-        }
-    }
-}
-
-/// The URI of MongoDB for the engine: the user's, or that of the server that the run started, through its proxies if there are any.
-pub(crate) fn mongodb_uri(server: &RunningServer, choice: &Choice) -> String {
-    match choice {
-        Choice::Uri(uri) if Arc::ptr_eq(&server.deployment, &server.route) => uri.clone(),
-        _ => {
-            let addresses: Vec<_> = server.route.addresses().iter().map(ToString::to_string).collect();
-            let direct = if addresses.len() == 1 { "?directConnection=true" } else { "" };
-            format!("mongodb://{}/{direct}", addresses.join(","))
         }
     }
 }

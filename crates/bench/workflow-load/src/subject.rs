@@ -17,7 +17,7 @@ use plimsoll_stores::workflow::Mongo;
 use plimsoll_systems::check;
 use tokio::runtime::Runtime;
 
-use crate::store_server::{StoreServer, mongodb_uri};
+use crate::store_server::StoreServer;
 use crate::system::{Opened, WorkflowSystem, threads};
 use crate::work::Work;
 
@@ -173,7 +173,7 @@ impl Subject for EngineAt {
             Behind::Mongodb(choice) => {
                 choice.uris().into_iter().flat_map(warnings_of_store).for_each(|it| start.console.warn(&it));
                 let server = check::open_place(context, choice, start, &runtime)?;
-                let uri = mongodb_uri(&server, choice);
+                let uri = server.route.uri().to_owned();
                 let server = StoreServer::Mongodb(server);
                 let facts = server.facts(&runtime)?;
                 let (database, partitions) = (&section.database, section.partitions);

@@ -47,6 +47,19 @@ fn incomparable_sides_are_refused_before_a_server_is_contacted() {
     }
 }
 
+#[test]
+fn the_wait_for_a_late_server_is_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = scenario(dir.path(), &inserts("ab_late", 10, "{documents: 100}"));
+    let uri = "mongodb://127.0.0.1:9/?serverSelectionTimeoutMS=1100";
+    let args = ["ab", file.to_str().unwrap(), "--server", uri, "--b", "set client=driver"];
+    let output = plimsoll_with(&args);
+    let said = stderr(&output);
+    assert_eq!(output.status.code(), Some(3), "{said}");
+    let line = "waiting for 127.0.0.1:9: no answer yet, up to 1.1 s (serverSelectionTimeoutMS)";
+    assert_eq!(said.matches(line).count(), 1, "{said}");
+}
+
 /// Waits until a condition holds.
 fn until(what: &str, is_so: impl Fn() -> bool) {
     for _ in 0..PATIENCE.as_millis() / 50 {

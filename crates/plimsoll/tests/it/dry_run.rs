@@ -110,7 +110,8 @@ fn a_dry_run_refuses_an_address_that_the_run_refuses() {
         (file, "loadBalanced=true", "lean", "loadBalanced=true is unsupported"),
         (file, "tls=true&tlsCAFile=/no/such/file", "lean", "correct tlsCAFile"),
         ("baseline-short", "w=1", "lean", "the option `w` of the database's address would be lost"),
-        ("baseline-short", "replicaSet=rs&maxPoolSize=9", "lean", "the option `maxPoolSize`"),
+        ("baseline-short", "replicaSet=rs&maxPoolSize=9&Journal=false", "lean", "the option `Journal`"),
+        ("baseline-short", "tlsInsecure=true", "lean", "the option `tlsInsecure`"),
     ] {
         let (uri, client) = (format!("mongodb://127.0.0.1:9/?{option}"), format!("client={client}"));
         let args = ["run", name, "--server", &uri, "--set", &client, "--dry-run"];
@@ -119,21 +120,74 @@ fn a_dry_run_refuses_an_address_that_the_run_refuses() {
         assert_eq!((output.status.code(), stdout(&output).as_str()), (Some(2), ""), "{option}: {said}");
         assert!(said.contains(part), "{option}: {said}");
     }
-    let kept = "mongodb://127.0.0.1:9/?replicaSet=rs&serverSelectionTimeoutMS=9";
-    let output = plimsoll().args(["run", "baseline-short", "--dry-run", "--server", kept]).output().unwrap();
-    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
 }
 
 #[test]
-fn commands_without_a_load_name_options_of_a_pool_and_a_long_wait() {
+fn addresses_with_different_concerns_are_refused_before_a_server_is_contacted() {
+    let dir = tempfile::tempdir().unwrap();
+    let text = inserts("dry", 10, "{documents: 5}");
+    for (one, other, exit) in [
+        ("w=1", "w=2", 2),
+        ("w=1", "", 2),
+        ("readPreference=nearest", "readPreference=primary", 2),
+        ("readConcernLevel=local", "readConcernLevel=majority", 2),
+        ("w=1&appName=a", "journal=false&w=1", 2),
+        ("w=1&appName=a", "w=1&appName=b", 0),
+    ] {
+        let servers =
+            format!("servers: ['mongodb://127.0.0.1:9/?{one}', 'mongodb://127.0.0.1:11/?{other}']\n");
+        scenario(dir.path(), &format!("{text}{servers}"));
+        std::fs::write(dir.path().join("night.csv"), "name,scenario\na,scenario.yaml\n").unwrap();
+        for args in [["run", "scenario.yaml", "--dry-run"], ["suite", "night.csv", "--dry-run"]] {
+            let output = plimsoll().current_dir(dir.path()).args(args).output().unwrap();
+            let said = stderr(&output);
+            assert_eq!(output.status.code(), Some(exit), "{args:?} {one} {other}: {said}");
+            assert_eq!(said.contains("name different write concerns"), exit == 2, "{args:?} {one}: {said}");
+        }
+    }
+}
+
+#[test]
+fn a_service_gets_only_addresses_so_options_are_refused_by_name_before_a_server_is_contacted() {
+    let of_scheme =
+        "the option `tls` of the database's address would be lost; Plimsoll passes only the addresses";
+    for (uri, part) in [
+        ("mongodb+srv://nowhere.invalid/", of_scheme),
+        ("mongodb+srv://nowhere.invalid/?replicaSet=rs", of_scheme),
+        ("mongodb://127.0.0.1:9/?fooBar=1&w=1", "the option `w` of the database's address would be lost"),
+        ("mongodb://ann:x@127.0.0.1:9/", "the database of the service needs a user"),
+    ] {
+        for dry in [&["--dry-run"][..], &[]] {
+            let output =
+                plimsoll().args(["run", "baseline-short", "--server", uri]).args(dry).output().unwrap();
+            let said = stderr(&output);
+            assert_eq!((output.status.code(), stdout(&output).as_str()), (Some(2), ""), "{uri}: {said}");
+            assert!(said.contains(part), "{uri}: {said}");
+        }
+    }
+    let kept =
+        "mongodb://127.0.0.1:9/?replicaSet=rs&serverSelectionTimeoutMS=9&tls=false&maxPoolSize=9&fooBar=1";
+    let output = plimsoll().args(["run", "baseline-short", "--dry-run", "--server", kept]).output().unwrap();
+    let said = stderr(&output);
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    for part in ["`fooBar` of the address is unknown", "`maxPoolSize` of the address has no effect here"] {
+        assert_eq!(said.matches(part).count(), 1, "{part}: {said}");
+    }
+}
+
+#[test]
+fn commands_that_share_no_pool_name_its_options_and_a_long_wait() {
     let uri = "mongodb://127.0.0.1:9/?maxPoolSize=2&maxConnecting=5&serverSelectionTimeoutMS=1100";
+    let dir = tempfile::tempdir().unwrap();
     for args in [
         &["inspect", "--json"][..],
         &["scenarios", "derive", "--collection", "d.c"],
         &["workflow", "list"],
         &["serve", "workflow", "--listen", "127.0.0.1:0"],
+        &["run", "baseline-short", "--out", "service"],
+        &["run", "workflow-roundtrip", "--out", "workflow"],
     ] {
-        let output = plimsoll().args(args).args(["--server", uri]).output().unwrap();
+        let output = plimsoll().current_dir(dir.path()).args(args).args(["--server", uri]).output().unwrap();
         let said = stderr(&output);
         assert_eq!((output.status.code(), stdout(&output).as_str()), (Some(3), ""), "{args:?}: {said}");
         for part in [

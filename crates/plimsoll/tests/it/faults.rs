@@ -17,8 +17,8 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 use crate::program::{
-    endlessly_patient, impatient, inserts, json, plimsoll, plimsoll_with, python, scenario, server, stderr,
-    uri,
+    endlessly_patient, guarded, impatient, inserts, json, plimsoll, plimsoll_with, python, scenario, server,
+    stderr, uri,
 };
 
 /// The time limit for a run to record its first seconds.
@@ -410,6 +410,26 @@ fn a_power_loss_needs_a_server_whose_writes_can_be_followed() {
     let refused = plimsoll_with(&["run", "power-loss", "--server", "mongodb://127.0.0.1:1"]);
     assert_eq!(refused.status.code(), Some(2));
     assert!(stderr(&refused).contains("use --server embedded, or the fault `kill`"), "{}", stderr(&refused));
+}
+
+#[test]
+fn a_network_fault_keeps_the_user_of_the_address_with_both_clients() {
+    let (dir, server) = (tempfile::tempdir().unwrap(), guarded());
+    let fault = "{at: 500ms, inject: {network: {lasts: 500ms, how: {delay: {by: 1ms, direction: both}}}}}";
+    let text = inserts("behind", 10, &format!("{{duration: 2s}}\n    faults: [{fault}]"));
+    let file = scenario(dir.path(), &text);
+    let uri = format!("mongodb://ann:right@{}/?directConnection=true&compressors=zlib", server.address());
+    for client in ["lean", "driver"] {
+        let (out, set) = (dir.path().join(client), format!("client={client}"));
+        let (file, to) = (file.to_str().unwrap(), out.to_str().unwrap());
+        let named = format!("collection=plimsoll_test.behind_{client}");
+        let args = ["run", file, "--server", &uri, "--set", &set, "--set", &named, "--out", to, "--json"];
+        let output = plimsoll_with(&args);
+        assert_eq!(output.status.code(), Some(0), "{client}: {}", stderr(&output));
+        let run = json(&output);
+        assert_eq!(run["integrity"]["proof"], "proven", "{client}: {}", run["integrity"]);
+        assert!(run["faults"][0]["error"].is_null(), "{client}: {}", run["faults"]);
+    }
 }
 
 /// Tests that `cargo xtask test --all` runs.

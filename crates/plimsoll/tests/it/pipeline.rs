@@ -8,8 +8,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, Command, Stdio};
 use std::time::Duration;
 
+use plimsoll_host::Profile;
+
 use crate::dashboard::documented;
-use crate::program::{json, plimsoll, plimsoll_with, shared, stderr, stdout};
+use crate::program::{json, plimsoll, plimsoll_with, server, shared, stderr, stdout, uri};
 use crate::suite::command;
 
 fn file(dir: &Path, name: &str, text: &str) -> PathBuf {
@@ -222,6 +224,41 @@ fn a_paused_process_reports_no_empty_seconds() {
     let between: Vec<_> = printed[..printed.len() - 1].windows(2).map(|pair| pair[1] - pair[0]).collect();
     assert!(between.iter().any(|ns| *ns > 3_000_000_000), "the process was paused: {printed:?}");
     assert!(between.iter().all(|ns| *ns > 500_000_000), "{printed:?}");
+}
+
+/// The driver resumes the stream by itself, and says nothing while it looks for the server.
+#[test]
+fn a_change_stream_that_loses_its_server_names_its_wait_and_the_option_that_limits_it() {
+    let dir = tempfile::tempdir().unwrap();
+    for (options, limit) in [
+        ("&serverSelectionTimeoutMS=2500", "2.5 s (serverSelectionTimeoutMS)"),
+        ("", "2 s (the default of serverSelectionTimeoutMS)"),
+    ] {
+        let mut server = server(Profile::Relaxed, &[]);
+        let (address, uri) = (server.address(), format!("{}{options}", uri(&server)));
+        let text = format!(
+            "source: {{change_stream: {{uri: '{uri}', watch: d.c, start: now}}}}\npositions: {{file: positions{}}}\nsink: {{noop: {{}}}}\n",
+            options.len()
+        );
+        file(dir.path(), "lost.yaml", &text);
+        let args = ["pipeline", "run", "lost.yaml", "--for", "60s"];
+        let mut child = plimsoll().current_dir(dir.path()).args(args).stderr(Stdio::piped()).spawn().unwrap();
+        let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
+        let mut until = |part: &str| {
+            let mut said = Vec::new();
+            while !said.last().is_some_and(|line: &String| line.contains(part)) {
+                said.push(lines.next().unwrap_or_else(|| panic!("{part}: {said:?}")));
+            }
+        };
+        until("starts with the next change");
+        server.kill().unwrap();
+        until(&format!("waiting for {address}: no answer yet, up to {limit}; retrying"));
+        until(&format!(
+            "the changes cannot be read: after a wait of {limit}: {address} refused the connection"
+        ));
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
 }
 
 #[test]

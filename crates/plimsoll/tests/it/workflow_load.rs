@@ -9,7 +9,7 @@ use plimsoll_wire::{ConnectOptions, Connection};
 use serde_json::Value;
 
 use crate::faults::wait_for;
-use crate::program::{json, plimsoll, plimsoll_with, scenario, shared, stderr, stdout};
+use crate::program::{guarded, json, plimsoll, plimsoll_with, scenario, shared, stderr, stdout};
 
 /// A scenario with the section's settings, the loads of one phase, and its end.
 fn written(dir: &Path, section: &str, loads: &[(&str, &str)], rest: &str) -> String {
@@ -197,6 +197,21 @@ fn remove_one(database: &str) {
     assert_eq!(reply.get_i32("n").unwrap(), 1, "{reply:?}");
 }
 
+/// The engine reaches the store through a proxy.
+#[test]
+fn a_network_fault_keeps_the_user_of_the_address() {
+    let (dir, server) = (tempfile::tempdir().unwrap(), guarded());
+    let load = [("round_trip", "unit: round_trip, arrivals: {closed: {writers: 2}}")];
+    let rest = "    stop: {duration: 2s}\n    faults: [{at: 500ms, inject: {network: {lasts: 500ms, how: {delay: {by: 1ms, direction: both}}}}}]\n";
+    let file = written(dir.path(), "store: mongodb", &load, rest);
+    let uri = format!("mongodb://ann:right@{}/?directConnection=true&appName=shop", server.address());
+    let output = run(&file, "behind", &["--server", &uri]);
+    assert_eq!(output.status.code(), Some(0), "{} {}", stderr(&output), stdout(&output));
+    let summary = json(&output);
+    assert_eq!(summary["integrity"]["proof"], "proven", "{summary}");
+    assert!(summary["faults"][0]["error"].is_null() && summary["faults"][0]["name"].is_string(), "{summary}");
+}
+
 #[test]
 fn an_instance_that_the_store_lost_ends_the_run_with_4() {
     let (dir, database) = (tempfile::tempdir().unwrap(), "workflow_test_lost");
@@ -244,6 +259,23 @@ fn a_section_that_contradicts_itself_is_refused_before_anything_starts() {
         assert_eq!(refused.status.code(), Some(2), "{set}: {}", stdout(&refused));
         assert!(stderr(&refused).contains(part), "{set}: {}", stderr(&refused));
     }
+}
+
+#[test]
+fn an_address_with_a_weaker_write_concern_than_that_of_the_store_is_refused() {
+    for option in ["w=1", "journal=false", "w=majority&journal=false"] {
+        let uri = format!("mongodb://127.0.0.1:9/?serverSelectionTimeoutMS=1&{option}");
+        for more in [&["--dry-run"][..], &[]] {
+            let args = [&["run", "workflow-roundtrip", "--server", &uri], more].concat();
+            let refused = plimsoll_with(&args);
+            let said = stderr(&refused);
+            assert_eq!((refused.status.code(), stdout(&refused).as_str()), (Some(2), ""), "{args:?}: {said}");
+            assert!(said.contains("remove `w` and `journal` from the address"), "{args:?}: {said}");
+        }
+    }
+    let stronger = "mongodb://127.0.0.1:9/?w=majority&journal=true";
+    let accepted = plimsoll_with(&["run", "workflow-roundtrip", "--dry-run", "--server", stronger]);
+    assert_eq!(accepted.status.code(), Some(0), "{}", stderr(&accepted));
 }
 
 #[test]

@@ -103,6 +103,8 @@ fn a_list_in_batches_is_read_to_its_end() {
             let vanishing = collection::vanishing(&mut connection, &namespace).await.unwrap();
             assert_eq!(vanishing.is_some(), is_capped, "{name}");
         }
+        let names = collection::names(&mut connection, "d").await.unwrap();
+        assert_eq!(names, ["a", "b", "e", "f", "c", "d"]);
     });
 }
 

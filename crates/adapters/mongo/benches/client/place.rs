@@ -3,6 +3,7 @@
 use std::env;
 
 use bson::rawdoc;
+use plimsoll_deployment::collection;
 use plimsoll_host::embedded::{self, Options};
 use plimsoll_host::{Cache, Profile, Server, machine};
 use plimsoll_measure::environment::Environment;
@@ -58,11 +59,9 @@ fn refuse_what_is_not_ours(address: &Address) -> Result<(), Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         let mut connection = Connection::connect(&ConnectOptions::new(address.clone())).await?;
-        let listed = connection.command(DATABASE, &rawdoc! {"listCollections": 1, "nameOnly": true}).await?;
-        let first = listed.get_document("cursor")?.get_array("firstBatch")?;
-        match first.into_iter().next() {
-            None => Ok(()),
-            Some(_) => Err(format!(
+        match collection::names(&mut connection, DATABASE).await?.is_empty() {
+            true => Ok(()),
+            false => Err(format!(
                 "{address} has a database {DATABASE} with collections, and this benchmark drops that database: drop \
                  it yourself, or use another server"
             )

@@ -13,11 +13,8 @@ use bson::{Document, RawDocument, RawDocumentBuf};
 use futures_util::{FutureExt, StreamExt};
 use mongodb::Client;
 use mongodb::change_stream::ChangeStream as Stream;
-use mongodb::error::{Error, ErrorKind};
+use mongodb::error::Error;
 use mongodb::options::{ChangeStreamOptions, FullDocumentType};
-use plimsoll_deployment::{
-    COMMAND_TIMEOUT, Deployment, Error as DeploymentError, driver_options, selection_limit,
-};
 use plimsoll_measure::clock::{self, Instant, SECOND_NS};
 use plimsoll_pipeline::{
     Assignment, Assignments, Batch, Clock, Intake, Last, Partition, Position, Read, Record, Replay, Source,
@@ -27,13 +24,12 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio::runtime::Runtime;
 
+use super::server_wait::ServerWait;
 use super::{driver_errors, resume_token};
 
 /// The idle time after which a stream's position advances without an event. A new stream returns a current resume token; a
 /// waiting driver stream does not.
 const IDLE_NS: u64 = 30 * SECOND_NS;
-/// The driver's limit of server selection, after which it is retried.
-const SELECTION: Duration = Duration::from_secs(2);
 
 /// The part of a change that becomes the payload.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -76,6 +72,7 @@ pub(crate) struct Watched {
 pub struct ChangeStream {
     watched: Watched,
     runtime: Runtime,
+    servers: ServerWait,
     client: Option<Client>,
     stream: Option<Stream<RawDocumentBuf>>,
     assignment: Option<Arc<Assignment>>,
@@ -106,10 +103,11 @@ impl Watched {
 impl ChangeStream {
     pub(crate) fn new(watched: Watched, runtime: Runtime) -> Self {
         let (client, stream, assignment, at) = (None, None, None, Position::default());
-        let events = watched.partition();
+        let (events, servers) = (watched.partition(), ServerWait::of(&watched.uri));
         Self {
             watched,
             runtime,
+            servers,
             client,
             stream,
             assignment,
@@ -124,18 +122,13 @@ impl ChangeStream {
     /// Opens the stream at its position.
     fn watch(&mut self) -> Result<(), Error> {
         let known = self.at.token.clone();
-        let Self { runtime, client, watched, .. } = self;
+        let Self { runtime, client, watched, servers, .. } = self;
         let stream = runtime.block_on(async {
             let client = match client {
                 Some(client) => client,
-                None => client.insert(connect(&watched.uri).await?),
+                None => client.insert(servers.connect().await?),
             };
-            match watch(client, watched, known.as_deref()).await {
-                Err(error) if matches!(*error.kind, ErrorKind::ServerSelection { .. }) => {
-                    Err(cause(&watched.uri, error).await)
-                }
-                opened => opened,
-            }
+            watch(client, watched, known.as_deref()).await
         })?;
         let token = stream.resume_token().and_then(|token| match &known {
             Some(known) => resume_token::of_driver(&token, resume_token::stream(known)),
@@ -213,34 +206,14 @@ impl ChangeStream {
     }
 
     /// Handles an error: retries later, or fails.
-    fn fail(&mut self, error: &Error, intake: &mut Intake<'_>) -> Result<Read, SourceError> {
-        driver_errors::check(error)?;
+    fn fail(&mut self, error: Error, intake: &mut Intake<'_>) -> Result<Read, SourceError> {
+        driver_errors::check(&error)?;
         self.stream = None;
-        intake.note_trouble(driver_errors::unread(error));
+        let error = self.runtime.block_on(self.servers.explained(error));
+        intake.note_trouble(driver_errors::unread(&error));
         std::thread::sleep(intake.wait());
         Ok(Read::Idle)
     }
-}
-
-async fn connect(uri: &str) -> Result<Client, Error> {
-    let mut options = driver_options(uri).await.map_err(ours)?;
-    options.server_selection_timeout = Some(selection_limit(uri).unwrap_or(SELECTION));
-    Client::with_options(options)
-}
-
-/// The reason why the driver finds no server, as the lean client names it. The driver only says that it found
-/// no server.
-async fn cause(uri: &str, error: Error) -> Error {
-    let deployment = match Deployment::new(uri, COMMAND_TIMEOUT).await {
-        Ok(deployment) => deployment,
-        Err(cause) => return ours(cause),
-    };
-    deployment.connect_to_read().await.map_or_else(ours, |_| error)
-}
-
-/// Our error in the driver's form.
-fn ours(error: DeploymentError) -> Error {
-    Error::custom(error.to_string())
 }
 
 async fn watch(
@@ -294,7 +267,9 @@ impl Source for ChangeStream {
                 self.watched.partition().topic
             )));
         }
-        self.watch().map_err(|error| driver_errors::refused(&error))?;
+        if let Err(error) = self.watch() {
+            return Err(driver_errors::refused(&self.runtime.block_on(self.servers.explained(error))));
+        }
         if begins {
             self.keep_beginning(assignments)?;
             let topic = self.watched.partition().topic;
@@ -317,7 +292,7 @@ impl Source for ChangeStream {
         if self.stream.is_none()
             && let Err(error) = self.watch()
         {
-            return self.fail(&error, intake);
+            return self.fail(error, intake);
         }
         let most = intake.space().events.min(intake.limits().batch_events_max);
         let mut batch = intake.batch(&self.events);
@@ -340,11 +315,13 @@ impl Source for ChangeStream {
             batch.set_position(self.at.clone());
             intake.hand_over(&assignment, batch);
         } else {
-            self.let_go_when_idle(clock::now());
+            let now = clock::now();
+            self.servers.line(now).into_iter().for_each(|line| intake.note_trouble(line));
+            self.let_go_when_idle(now);
         }
         // Hands over changes before an error: every restart would read both again.
         match ended? {
-            Some(error) => self.fail(&error, intake),
+            Some(error) => self.fail(error, intake),
             None => Ok(if moved { Read::Some } else { Read::Idle }),
         }
     }

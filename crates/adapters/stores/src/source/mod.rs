@@ -10,3 +10,4 @@ pub(crate) mod id_order;
 
 mod driver_errors;
 mod resume_token;
+mod server_wait;

@@ -108,7 +108,7 @@ impl Pool {
         loop {
             match listing.read(&self.run(&command).await?) {
                 Step::Ask(next) => command = next,
-                Step::Done(found) => return Ok(found.is_some()),
+                Step::Done(found) => return Ok(!found.is_empty()),
                 Step::Malformed => return Ok(false),
             }
         }

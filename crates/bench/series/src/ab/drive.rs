@@ -117,8 +117,9 @@ impl<'a> Drive<'a> {
         let runtime = Arc::new(lifecycle::runtime()?);
         for side in &mut sides {
             let timeout = Duration::from_nanos(side.loaded.scenario.timeout.as_ns());
+            let start = StartOptions { console, ..StartOptions::quiet(timeout) };
             if let Some(choice) = side.running_server() {
-                side.server = Some(Server::open(choice, StartOptions::quiet(timeout), None, &runtime)?);
+                side.server = Some(Server::open(choice, start, None, &runtime)?);
             }
         }
         let plan = Plan {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::anyhow;
-use plimsoll_deployment::Namespace;
+use plimsoll_deployment::{Namespace, await_servers};
 use plimsoll_measure::inspection::Inspection;
 use plimsoll_measure::suite::Kind;
 use plimsoll_mongo::scenario::Existing;
@@ -52,6 +52,9 @@ impl<'a> Environment<'a> {
         runtime: &Arc<Runtime>,
     ) -> Outcome<Self> {
         let (job, cpus) = (&test.job, test.server_cpus.as_ref());
+        let mut report = |line: String| console.warn(&line);
+        let answer = runtime.block_on(await_servers(job.awaited.clone(), &mut report));
+        answer.deserves(Exit::Server)?;
         let server = match (&job.host, job.namespace(number)) {
             (Host::Suite(choice, _), Some(namespace)) => {
                 let timeout = Duration::from_nanos(job.patience.as_ns());

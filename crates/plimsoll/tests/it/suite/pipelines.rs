@@ -51,6 +51,39 @@ fn a_row_whose_events_all_become_dead_letters_is_failed() {
     assert!(column(&out, "reason")[0].contains("no event succeeded"), "{:?}", column(&out, "reason"));
 }
 
+/// Only the process of such a run connects to the server, and its messages are in its log.
+#[test]
+fn a_suite_names_the_wait_for_a_late_server_as_its_run_does() {
+    let dir = tempfile::tempdir().unwrap();
+    let uri = |port: u16| format!("mongodb://127.0.0.1:{port}/?serverSelectionTimeoutMS=1100");
+    let source = format!("source: {{change_stream: {{uri: '{}', watch: d.c, start: now}}}}", uri(9));
+    write(dir.path(), "source.yaml", &format!("{source}\nsink: {{noop: {{}}}}\npositions: {{file: p}}\n"));
+    let positions = format!("positions: {{collection: {{uri: '{}'}}}}", uri(11));
+    let text = format!("source: {{file: {{path: in, format: ndjson}}}}\nsink: {{noop: {{}}}}\n{positions}\n");
+    write(dir.path(), "positions.yaml", &text);
+    write(dir.path(), "in", "");
+    let rows = format!(
+        "name,pipeline,scenario,server\nsource,source.yaml,,\npositions,positions.yaml,,\nservice,,baseline-short,{}\n",
+        uri(13)
+    );
+    let file = write(dir.path(), "late.csv", &rows);
+    let out = dir.path().join("out");
+    let made = suite(&[file.to_str().unwrap(), "--out", out.to_str().unwrap()]);
+    let said = stderr(&made);
+    assert_eq!(column(&out, "outcome"), ["refused", "refused", "refused"], "{said}");
+    assert_eq!(made.status.code(), Some(3), "{said}");
+    for port in [9, 11, 13] {
+        for part in [
+            format!("waiting for 127.0.0.1:{port}: no answer yet, up to 1.1 s (serverSelectionTimeoutMS)"),
+            format!(
+                "after a wait of 1.1 s (serverSelectionTimeoutMS): 127.0.0.1:{port} refused the connection"
+            ),
+        ] {
+            assert_eq!(said.matches(&part).count(), 1, "{part} is not once in {said}");
+        }
+    }
+}
+
 #[test]
 fn a_pipeline_without_progress_is_ended_as_hung_and_the_next_row_runs() {
     let dir = tempfile::tempdir().unwrap();

@@ -36,6 +36,24 @@ fn faults_of_a_kind_share_a_sentence_and_unavailable_servers_are_named() {
 }
 
 #[test]
+fn the_median_of_two_outages_is_their_mean() {
+    let fault = |outage_s| FaultFacts {
+        name: "kill".into(),
+        outage_s,
+        first_success_s: Some(7.0),
+        held_again_s: Some(8.0),
+        ..FaultFacts::default()
+    };
+    check(
+        |run| run.faults = vec![fault(2.0), fault(4.0)],
+        &[
+            "Fault `kill`, 2 times: no operation succeeded for 3.00 s in the median, 2.00 s to 4.00 s; the objective held again \
+             each time.",
+        ],
+    );
+}
+
+#[test]
 fn a_fault_that_went_wrong_is_timed_from_the_start_of_its_phase() {
     check(
         |run| {

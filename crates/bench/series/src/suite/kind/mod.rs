@@ -102,6 +102,8 @@ pub struct Job {
     pub warm_up: Option<WarmUp>,
     /// The owner of the server.
     pub host: Host,
+    /// The URIs of servers to which only the run's process connects. Its messages are in its log, so the suite waits for late servers.
+    pub awaited: Vec<String>,
     /// The exclusive data of each run on a running server.
     pub exclusive: Exclusive,
     /// The rule for a collection that is not empty.

@@ -61,6 +61,7 @@ impl Kind for Scenario {
             cache_bytes: loaded.scenario.cache.map(Bytes::get),
             patience: loaded.scenario.timeout,
             topics: None,
+            awaited: awaited(subject.as_ref(), &host),
             host,
         };
         Ok(job)
@@ -200,6 +201,12 @@ fn host(subject: &dyn Subject, loaded: &Loaded, plan: &Plan, row: &Row) -> anyho
         }
         _ => Ok(Host::Run(row.server.clone())),
     }
+}
+
+/// The URIs to which only the run's process connects.
+fn awaited(subject: &dyn Subject, host: &Host) -> Vec<String> {
+    let choice = subject.server().filter(|_| matches!(host, Host::Run(_)));
+    choice.into_iter().flat_map(Choice::uris).map(str::to_owned).collect()
 }
 
 fn existing(row: &Row, loaded: &Loaded) -> Existing {

@@ -67,6 +67,7 @@ impl Kind for Pipeline {
             arguments: arguments::of(name, &sets, row),
             warm_up: warm_up.map(|time| warm_up::build(name, &sets, &file, row, time)).transpose()?,
             host,
+            awaited: awaited(&file, row)?,
             exclusive: Exclusive::Nothing,
             existing,
             is_theirs: row.server.is_none(),
@@ -141,6 +142,17 @@ fn host(file: &mut PipelineFile, row: &Row) -> anyhow::Result<(Host, Existing)> 
     };
     let namespace = collection.parse().context("the collection of the pipeline's sink")?;
     Ok((Host::Suite(named.unwrap_or(Choice::Uri(uri)), namespace), rule))
+}
+
+/// The URIs of all servers of a pipeline. None if the suite starts the server.
+fn awaited(file: &PipelineFile, row: &Row) -> anyhow::Result<Vec<String>> {
+    let mut file = file.clone();
+    if let Some(named) = row.server.as_deref().map(str::parse::<Choice>).transpose()? {
+        let uris = named.uris();
+        let Some(uri) = uris.first() else { return Ok(Vec::new()) };
+        file.point(Some(uri), None);
+    }
+    Ok(file.uris().into_iter().map(|uri| uri.clone()).collect())
 }
 
 /// Checks the columns for servers and brokers that the suite starts.
