@@ -7,6 +7,7 @@ pub mod bulk;
 pub mod datasets;
 pub mod files;
 pub mod health;
+pub mod history;
 pub mod keys;
 pub mod lifecycle;
 pub mod lists;
@@ -58,5 +59,6 @@ fn routes() -> Routes<State> {
     let routes = stream::add(routes);
     let routes = files::add(routes);
     let routes = attachments::add(routes);
+    let routes = history::add(routes);
     health::add(routes)
 }

@@ -1,8 +1,8 @@
 //! Reads paths in any case, and with a slash at their end, as SciCat does.
 
 /// The fixed segments in lower case that open a path: `/api/v3/datasets`.
-const OPENING: [&str; 9] =
-    ["api", "v3", "v4", "auth", "users", "datasets", "origdatablocks", "attachments", "health"];
+const OPENING: [&str; 10] =
+    ["api", "v3", "v4", "auth", "users", "datasets", "origdatablocks", "attachments", "health", "history"];
 /// The fixed segments in the position of a PID or another key: `/api/v3/datasets/count`.
 const BESIDES_KEYS: [&str; 13] = [
     "login",

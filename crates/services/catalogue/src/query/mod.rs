@@ -5,12 +5,14 @@
 //! * [`filter`]: `filter` of version 3 and of version 4.
 //! * [`full`]: `fields` and `limits` of version 3's `fullquery`.
 //! * [`facets`]: `facets` of `fullfacet`.
+//! * [`history`]: the filter of the history.
 //! * [`page`]: skip, limit, sort and the cursor of a list; [`mod@include`]: the relations that an answer includes.
 
 pub mod facets;
 pub mod files;
 pub mod filter;
 pub mod full;
+pub mod history;
 pub mod include;
 pub mod page;
 

@@ -156,6 +156,51 @@ impl Store {
         Ok(entries.into_iter().take_while(|entry| !history::is_removal(entry)).collect())
     }
 
+    /// Entries of the history that meet conditions, the newest first.
+    ///
+    /// # Errors
+    /// The answer has no room, or the server failed.
+    pub async fn changes(
+        &self,
+        filter: &Document,
+        skip: u64,
+        limit: u64,
+        room: Room<'_>,
+    ) -> Result<Vec<Document>, Error> {
+        let found = self.history.find(filter.clone()).sort(doc! {"timestamp": -1}).skip(skip);
+        // The bounds of a page fit into 63 bits.
+        room::read(found.limit(limit as i64).max_time(READ_MAX).await?, room).await
+    }
+
+    /// The number of entries of the history that meet conditions.
+    ///
+    /// # Errors
+    /// The server failed.
+    pub async fn count_changes(&self, filter: &Document) -> Result<u64, Error> {
+        Ok(self.history.count_documents(filter.clone()).max_time(READ_MAX).await?)
+    }
+
+    /// Conditions that leave out the changes of an earlier dataset with the same PID.
+    ///
+    /// # Errors
+    /// The server failed.
+    pub async fn own_changes(&self, stored: &Document, filter: Document) -> Result<Document, Error> {
+        let removals = doc! {"documentId": stored.get("_id").cloned(), "operation": "delete"};
+        let last = self.history.find_one(removals).sort(doc! {"timestamp": -1}).max_time(READ_MAX).await?;
+        let mut since = Document::new();
+        if let Ok(created) = stored.get_datetime("createdAt") {
+            since.insert("$gte", *created);
+        }
+        if let Some(removed) = last.as_ref().and_then(|entry| entry.get_datetime("timestamp").ok()) {
+            since.insert("$gt", *removed);
+        }
+        let mut own = doc! {"operation": "update"};
+        if !since.is_empty() {
+            own.insert("timestamp", since);
+        }
+        Ok(doc! {"$and": [filter, own]})
+    }
+
     /// Stores an attachment.
     ///
     /// # Errors

@@ -63,7 +63,8 @@ fn of_blocks() -> Vec<IndexModel> {
 /// The refusal of the server.
 pub(super) async fn create(store: &Store) -> mongodb::error::Result<()> {
     let by_dataset = vec![plain(doc! {"datasetId": 1}), plain(doc! {"relationships.targetId": 1})];
-    let by_document = vec![plain(doc! {"documentId": 1, "timestamp": -1})];
+    let by_document =
+        vec![plain(doc! {"documentId": 1, "timestamp": -1}), plain(doc! {"subsystem": 1, "timestamp": -1})];
     let by_reader = vec![
         plain(doc! {"isPublished": 1, "key": 1}),
         plain(doc! {"userGroups": 1, "key": 1}),

@@ -86,6 +86,13 @@ async fn send_all(store: &Store) {
     store.repair(at(0)).await.unwrap();
     store.sweep(at(9_000_000)).await.unwrap();
     store.history(&dataset, &any).await.unwrap();
+    for filter in [doc! {"subsystem": "Dataset"}, doc! {"subsystem": "Dataset", "documentId": "p/1"}] {
+        let own = store.own_changes(&dataset, filter.clone()).await.unwrap();
+        for filter in [filter, own] {
+            store.changes(&filter, 0, 10, &any).await.unwrap();
+            store.count_changes(&filter).await.unwrap();
+        }
+    }
     store.attachments("p/1", &any).await.unwrap();
     store.collect_keys(at(60_000)).await.unwrap();
     create(store, "p/2", 2).await;

@@ -7,6 +7,7 @@ mod access;
 mod clients;
 mod faults;
 mod files;
+mod history;
 mod relations;
 mod routes;
 mod stream;
