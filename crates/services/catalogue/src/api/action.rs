@@ -103,11 +103,24 @@ impl Request {
     /// # Errors
     /// Other answers use the memory, or the answer is too large.
     pub(super) fn take(&self, bytes: usize) -> Result<(), Refusal> {
+        self.reserve(bytes, "ask for fewer documents, or for some fields of them")
+    }
+
+    /// Takes memory for the bytes of a block of files that the answer shows.
+    ///
+    /// # Errors
+    /// Other answers use the memory, or the answer is too large.
+    pub(super) fn take_files(&self, bytes: usize) -> Result<(), Refusal> {
+        self.reserve(
+            bytes,
+            "page the files of its dataset with GET /api/v3/origdatablocks/fullquery/files or /api/v4/origdatablocks/files",
+        )
+    }
+
+    fn reserve(&self, bytes: usize, remedy: &str) -> Result<(), Refusal> {
         self.memory.grow(bytes.saturating_mul(JSON_FACTOR)).map_err(|error| match error {
             BudgetError::Busy => Refusal::Busy,
-            BudgetError::TooLarge { .. } => {
-                Refusal::bad("the answer is too large: ask for fewer documents, or for some fields of them")
-            }
+            BudgetError::TooLarge { .. } => Refusal::bad(format!("the answer is too large: {remedy}")),
         })
     }
 

@@ -21,7 +21,7 @@ use crate::storage;
 use crate::{Refusal, moment};
 
 /// The maximum number of attempts at a change while others change the same dataset.
-const ATTEMPTS_MAX: u32 = 5;
+pub(super) const ATTEMPTS_MAX: u32 = 5;
 
 action!(CreateV3, POST "/api/v3/datasets", "create_dataset_v3", Json, "Create a dataset", |it| create(it, Version::V3));
 action!(CreateV4, POST "/api/v4/datasets", "create_dataset", Json, "Create a dataset", |it| create(it, Version::V4));
@@ -193,6 +193,7 @@ pub(super) async fn relation_of(
     Ok(match relation {
         Relation::OrigDatablocks => {
             let mut blocks = Vec::new();
+            let room = |bytes| request.take_files(bytes);
             for head in store.blocks(pid, &room).await? {
                 blocks.push(block::show(&store.whole_block(head, &room).await?));
             }

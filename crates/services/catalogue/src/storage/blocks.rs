@@ -1,6 +1,6 @@
 //! Stores blocks of files: any number of files, published atomically, counted with their dataset.
 
-use bson::{DateTime, Document, doc};
+use bson::{Bson, DateTime, Document, doc};
 use futures_util::TryStreamExt;
 
 use super::error::{fits, is_duplicate};
@@ -79,12 +79,21 @@ impl Store {
         room::read(found.await?, room).await
     }
 
-    /// The head of a block of a dataset.
+    /// The head of a block of a dataset, or of any dataset.
     ///
     /// # Errors
     /// The answer has no room, or the server failed.
-    pub async fn block(&self, pid: &str, id: &str, room: Room<'_>) -> Result<Option<Document>, Error> {
-        let found = self.blocks.find(doc! {"_id": id, "datasetId": pid}).limit(1).max_time(READ_MAX);
+    pub async fn block(
+        &self,
+        pid: Option<&str>,
+        id: &str,
+        room: Room<'_>,
+    ) -> Result<Option<Document>, Error> {
+        let mut filter = doc! {"_id": id};
+        if let Some(pid) = pid {
+            filter.insert("datasetId", pid);
+        }
+        let found = self.blocks.find(filter).limit(1).max_time(READ_MAX);
         Ok(room::read(found.await?, room).await?.pop())
     }
 
@@ -101,7 +110,7 @@ impl Store {
     /// # Errors
     /// The answer has no room, or the server failed.
     pub async fn whole_block(&self, mut head: Document, room: Room<'_>) -> Result<Document, Error> {
-        if head.get_i32("parts").unwrap_or(0) == 0 {
+        if !block::is_long(&head) {
             return Ok(head);
         }
         let id = head.get_str("_id").unwrap_or_default().to_owned();
@@ -109,12 +118,55 @@ impl Store {
         let parts = room::read(parts, room).await?;
         if let Ok(files) = head.get_array_mut("dataFileList") {
             for mut part in parts {
-                if let Some(bson::Bson::Array(more)) = part.remove("dataFileList") {
+                if let Some(Bson::Array(more)) = part.remove("dataFileList") {
                     files.extend(more);
                 }
             }
         }
         Ok(head)
+    }
+
+    /// Changes a block that was read as `head`, and the counts of its dataset. Returns the head after it.
+    ///
+    /// # Errors
+    /// [`Error::Changed`] if the block has changed since; a refusal if the files do not fit into one document.
+    pub async fn update_block(
+        &self,
+        head: &Document,
+        patch: block::Patch,
+        user: &str,
+        now: DateTime,
+    ) -> Result<Document, Error> {
+        let before = head.get("updatedAt").cloned().unwrap_or(Bson::Null);
+        let set = changes(
+            head,
+            patch,
+            doc! {"updatedBy": user, "updatedAt": super::datasets::later(&before, now)},
+        )?;
+        let mut changed = head.clone();
+        changed.extend(set.clone());
+        if changed.contains_key("dataFileList") && fits(&changed).is_err() {
+            return Err(Refusal::bad(
+                "these files need several documents: remove the block and add a new one",
+            )
+            .into());
+        }
+        let whole = |document: &Document| super::lists::whole(document, "size") as i64;
+        let (size, files) =
+            (whole(&changed) - whole(head), block::file_count(&changed) - block::file_count(head));
+        let (id, pid) = (head.get("_id").cloned(), head.get_str("datasetId").unwrap_or_default());
+        let unchanged = doc! {"_id": id, "updatedAt": before, "uncounted": {"$ne": true}};
+        let more = doc! {"$inc": {"size": size, "numberOfFiles": files}};
+        let writes = [
+            Write::Update(self.blocks.clone(), unchanged, doc! {"$set": set}, Matches::Some),
+            Write::Update(self.datasets.clone(), doc! {"_id": pid}, more, Matches::Some),
+        ];
+        let _locked = self.locks.lock(pid).await;
+        match transaction::run(&self.client, self.transactions, &writes).await? {
+            Outcome::Done => Ok(changed),
+            Outcome::Unmatched(0) => Err(Error::Changed),
+            Outcome::Unmatched(_) => Err(Refusal::no_dataset(pid).into()),
+        }
     }
 
     /// Removes a block, and subtracts it from the counts of its dataset.
@@ -218,6 +270,24 @@ impl Store {
         self.datasets.update_one(doc! {"_id": pid}, forget).await?;
         Ok(())
     }
+}
+
+/// The new values of a changed block.
+fn changes(head: &Document, patch: block::Patch, stamps: Document) -> Result<Document, Refusal> {
+    let mut set = stamps;
+    if let Some(size) = patch.size {
+        set.insert("size", size);
+    }
+    if let Some(checksum) = patch.checksum {
+        set.insert("chkAlg", checksum);
+    }
+    if let Some(files) = patch.files {
+        if block::is_long(head) {
+            return Err(Refusal::bad("the files of a long block stay: remove the block and add a new one"));
+        }
+        set.extend(doc! {"fileCount": files.len() as i64, "dataFileList": files});
+    }
+    Ok(set)
 }
 
 /// The parts of a block, by their key.

@@ -273,7 +273,7 @@ fn inherited(patch: &Patch) -> Option<Document> {
 }
 
 /// The time of a change: later than the change before, so that two changes in one millisecond differ.
-fn later(before: &Bson, now: DateTime) -> DateTime {
+pub(super) fn later(before: &Bson, now: DateTime) -> DateTime {
     let after = before.as_datetime().map_or(i64::MIN, |before| before.timestamp_millis().saturating_add(1));
     DateTime::from_millis(now.timestamp_millis().max(after))
 }

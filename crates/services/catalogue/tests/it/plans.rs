@@ -8,6 +8,7 @@ use mongodb::event::command::CommandEvent;
 use mongodb::options::ClientOptions;
 use mongodb::{Client, Database};
 use plimsoll_catalogue::access::{Caller, Roles, Rules, User};
+use plimsoll_catalogue::documents::block;
 use plimsoll_catalogue::documents::dataset::Patch;
 use plimsoll_catalogue::query::page::Cursor;
 use plimsoll_catalogue::query::{Dialect, Find, facets, filter, full};
@@ -106,13 +107,16 @@ async fn send_all(store: &Store) {
         lists(store, &rules.read_filter(&caller)).await;
     }
     store.count(&doc! {}, &doc! {}, None, &|| NOW_MS).await.unwrap();
-    store.block("p/1", "1", &any).await.unwrap();
+    store.block(Some("p/1"), "1", &any).await.unwrap();
+    store.block(None, "1", &any).await.unwrap();
     store.files("p/1", 0, 10, &any).await.unwrap();
     store.count_blocks("p/1").await.unwrap();
     store.count_attachments("p/1").await.unwrap();
     let change = Patch { set: doc! {"ownerGroup": "x"}, unset: vec![] };
     let changed = store.update(&dataset, &change, "ann", at(50)).await.unwrap();
     let head = store.blocks("p/1", &any).await.unwrap().remove(0);
+    let larger = block::Patch { size: Some(9), checksum: None, files: None };
+    let head = store.update_block(&head, larger, "ann", at(60)).await.unwrap();
     store.delete_block(&head).await.unwrap();
     store.delete(&changed, "ann", at(99)).await.unwrap();
 }

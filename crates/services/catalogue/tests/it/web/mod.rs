@@ -4,6 +4,7 @@ mod bench;
 mod client;
 
 mod access;
+mod blocks;
 mod clients;
 mod faults;
 mod files;
