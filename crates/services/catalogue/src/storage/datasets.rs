@@ -217,6 +217,43 @@ impl Store {
         })
     }
 
+    /// An attachment by its key: of a dataset, or of any.
+    ///
+    /// # Errors
+    /// The answer has no room, or the server failed.
+    pub async fn attachment(
+        &self,
+        pid: Option<&str>,
+        id: &str,
+        room: Room<'_>,
+    ) -> Result<Option<Document>, Error> {
+        let mut filter = doc! {"_id": id};
+        filter.extend(pid.map(attached).unwrap_or_default());
+        let found = self.attachments.find(filter).limit(1).max_time(READ_MAX);
+        Ok(room::read(found.await?, room).await?.pop())
+    }
+
+    /// Changes an attachment that was read as `stored`.
+    ///
+    /// # Errors
+    /// [`Error::Changed`] if it has changed since.
+    pub async fn update_attachment(&self, stored: &Document, changed: &Document) -> Result<(), Error> {
+        fits(changed)?;
+        let unchanged =
+            doc! {"_id": stored.get("_id").cloned(), "updatedAt": stored.get("updatedAt").cloned()};
+        let replaced = self.attachments.replace_one(unchanged, changed).await?;
+        if replaced.matched_count == 1 { Ok(()) } else { Err(Error::Changed) }
+    }
+
+    /// Removes an attachment.
+    ///
+    /// # Errors
+    /// [`Error::Changed`] if it does not exist any more.
+    pub async fn remove_attachment(&self, stored: &Document) -> Result<(), Error> {
+        let removed = self.attachments.delete_one(doc! {"_id": stored.get("_id").cloned()}).await?;
+        if removed.deleted_count == 1 { Ok(()) } else { Err(Error::Changed) }
+    }
+
     /// The attachments of a dataset.
     ///
     /// # Errors

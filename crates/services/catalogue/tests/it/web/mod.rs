@@ -4,6 +4,7 @@ mod bench;
 mod client;
 
 mod access;
+mod attachments;
 mod blocks;
 mod clients;
 mod faults;
