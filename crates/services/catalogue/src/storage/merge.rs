@@ -20,7 +20,8 @@ const KEYS_MAX: u64 = 1_000;
 /// The place of a dataset in a list by date, newest first.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Key {
-    at: DateTime,
+    /// `None`, the oldest, for a dataset without the date.
+    at: Option<DateTime>,
     id: String,
 }
 
@@ -95,7 +96,7 @@ impl Merge<'_> {
         let found = found.limit((self.skip + self.limit) as i64).projection(doc! {"_id": 1, self.field: 1});
         let found = room::read(found.max_time(READ_MAX).await?, room).await?;
         let key = |document: &Document| {
-            let at = *document.get_datetime(self.field).ok()?;
+            let at = document.get_datetime(self.field).ok().copied();
             Some(Key { at, id: document.get_str("_id").ok()?.to_owned() })
         };
         Ok(found.iter().filter_map(key).collect())
@@ -171,9 +172,11 @@ mod tests {
 
     #[test]
     fn a_page_has_each_key_once_and_the_newest_first() {
-        let key = |ms, id: &str| Key { at: DateTime::from_millis(ms), id: id.into() };
+        let key = |ms: i64, id: &str| Key { at: (ms > 0).then(|| DateTime::from_millis(ms)), id: id.into() };
         let keys = vec![key(1, "a"), key(3, "c"), key(2, "b"), key(3, "c"), key(3, "d")];
         assert_eq!(page(keys.clone(), 0, 3), [key(3, "d"), key(3, "c"), key(2, "b")]);
-        assert_eq!(page(keys, 3, 3), [key(1, "a")]);
+        assert_eq!(page(keys.clone(), 3, 3), [key(1, "a")]);
+        let dateless = page([keys, vec![key(0, "z")]].concat(), 3, 3);
+        assert_eq!(dateless, [key(1, "a"), key(0, "z")]);
     }
 }

@@ -9,7 +9,7 @@ use plimsoll_catalogue::query::{Dialect, facets, filter, full};
 use plimsoll_catalogue::storage::{Error, Store};
 use serde_json::{Value, json};
 
-use crate::samples::{NOW_MS, any, catalogue, create};
+use crate::samples::{NOW_MS, any, catalogue, create, stored};
 
 /// The datasets of a catalogue: every second one is published.
 const DATASETS: usize = 60;
@@ -64,6 +64,35 @@ async fn a_list_pages_by_skip_and_by_cursor_alike() {
             assert_eq!(once.len(), skipped.len());
             assert!(skipped.len() >= DATASETS / 2, "{}", skipped.len());
         }
+    }
+}
+
+#[tokio::test]
+async fn a_cursor_reaches_the_datasets_without_a_date() {
+    let store = filled("dateless").await;
+    for number in 0..20 {
+        let mut dataset = stored(&format!("q/{number:02}"), 2 * number);
+        dataset.remove("createdAt");
+        store.create(&dataset).await.unwrap();
+    }
+    for caller in [Caller::Anonymous, user(&["g1", "h2"]), user(&["admin"])] {
+        let access = access(&caller);
+        let find = full::translate(None, Some(r#"{"limit": 7}"#)).unwrap().followed(None).unwrap();
+        let (mut followed, mut after) = (Vec::new(), None);
+        loop {
+            let listing = store.list(&access, &find, after.as_ref(), &any).await.unwrap();
+            followed.extend(pids(&listing.documents));
+            after = listing.next;
+            if after.is_none() {
+                break;
+            }
+        }
+        let mut once = followed.clone();
+        once.sort();
+        once.dedup();
+        assert_eq!(once.len(), followed.len(), "{caller:?}");
+        let count = store.count(&access, &doc! {}, None, &|| NOW_MS).await.unwrap();
+        assert_eq!((once.len() as u64, &once[once.len() - 1]), (count, &"q/19".to_owned()), "{caller:?}");
     }
 }
 
