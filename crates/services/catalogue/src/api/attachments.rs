@@ -40,16 +40,28 @@ async fn of_path(request: Request) -> Result<Reply, Refusal> {
 async fn add_to(request: Request, pid: Option<String>) -> Result<Reply, Refusal> {
     request.caller.user().ok_or(Refusal::Forbidden)?;
     let body = attachment::read(&request.json().await?, pid.as_deref())?;
-    let targets = attachment::targets(&body);
-    let dataset = changeable(&request, targets.first().unwrap_or(&""), Change::Update).await?;
-    for other in targets.iter().skip(1) {
-        changeable(&request, other, Change::Update).await?;
-    }
+    // After the attachment is stored, nothing may fail.
     request.take(request.call.body.len())?;
-    let state = request.state();
-    let stored = attachment::store(body, &dataset, &state.new_id(), request.username(), request.now());
-    state.store.attach(&stored).await?;
-    Ok(Reply::Created(attachment::show(&stored)))
+    let (state, id) = (request.state(), request.state().new_id());
+    for _ in 0..ATTEMPTS_MAX {
+        let datasets = targets(&request, &body).await?;
+        let dataset = datasets.first().cloned().unwrap_or_default();
+        let stored = attachment::store(body.clone(), &dataset, &id, request.username(), request.now());
+        match state.store.attach(&stored, &datasets).await {
+            Err(storage::Error::Changed) => (),
+            done => return done.map(|()| Reply::Created(attachment::show(&stored))).map_err(Refusal::from),
+        }
+    }
+    Err(storage::Error::Changed.into())
+}
+
+/// The datasets of an attachment, if the caller may change each.
+async fn targets(request: &Request, attachment: &Document) -> Result<Vec<Document>, Refusal> {
+    let mut datasets = Vec::new();
+    for pid in attachment::targets(attachment) {
+        datasets.push(changeable(request, pid, Change::Update).await?);
+    }
+    Ok(datasets)
 }
 
 async fn list(request: Request) -> Result<Reply, Refusal> {
@@ -105,10 +117,8 @@ async fn change(request: Request, extent: Extent) -> Result<Reply, Refusal> {
     for _ in 0..ATTEMPTS_MAX {
         let stored = changeable_attachment(&request).await?;
         let changed = attachment::changed(&stored, &body, extent, request.username(), request.now())?;
-        for pid in attachment::targets(&changed) {
-            changeable(&request, pid, Change::Update).await?;
-        }
-        match request.state().store.update_attachment(&stored, &changed).await {
+        let datasets = targets(&request, &changed).await?;
+        match request.state().store.update_attachment(&stored, &changed, &datasets).await {
             Err(storage::Error::Changed) => (),
             done => return done.map(|()| Reply::Found(attachment::show(&changed))).map_err(Refusal::from),
         }

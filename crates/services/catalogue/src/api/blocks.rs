@@ -5,7 +5,7 @@ use plimsoll_service::Routes;
 use serde_json::json;
 
 use super::action::{Of, Reply, Request, action};
-use super::datasets::{ATTEMPTS_MAX, changeable, readable, readable_of, relation_of};
+use super::datasets::{ATTEMPTS_MAX, changeable, may, readable, readable_of, relation_of};
 use super::state::State;
 use crate::Refusal;
 use crate::access::Change;
@@ -53,7 +53,7 @@ async fn add_block(request: Request, pid: Option<String>) -> Result<Reply, Refus
     let creation = Creation { id: &id, dataset: &dataset, by: request.username(), at: request.now() };
     // The answer is the block itself. After the block is stored, nothing may fail: a client that sends it again would double it.
     request.take(request.call.body.len())?;
-    let mut stored = state.store.add_block(&head, creation, &files).await?;
+    let mut stored = state.store.add_block(&head, creation, &files, &may(&request, Change::Update)).await?;
     stored.insert("dataFileList", files);
     Ok(Reply::Created(block::show(&stored)))
 }

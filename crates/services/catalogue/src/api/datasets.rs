@@ -118,6 +118,14 @@ pub(super) async fn changeable(request: &Request, pid: &str, change: Change) -> 
     Ok(dataset)
 }
 
+/// Decides whether the caller may change a dataset that has changed since the request began.
+pub(super) fn may(
+    request: &Request,
+    change: Change,
+) -> impl Fn(&Document) -> Result<(), Refusal> + Send + Sync + '_ {
+    move |dataset| request.state().rules.change(&request.caller, &Owned::of(dataset), change)
+}
+
 async fn read_v3(request: Request) -> Result<Reply, Refusal> {
     let query = filter::translate(request.filter()?, Dialect::V3)?;
     let mut dataset = readable(&request).await?;

@@ -261,17 +261,23 @@ pub fn store(
     if let Some(checksum) = &head.checksum {
         document.insert("chkAlg", checksum);
     }
-    for name in INHERITED {
-        if let Some(value) = creation.dataset.get(name) {
-            document.insert(name, value.clone());
-        }
-    }
+    inherit(&mut document, creation.dataset);
     document.insert("dataFileList", files);
     if !starts.is_empty() {
         document.insert("parts", starts.len() as i32);
         document.insert(PART_STARTS, starts);
     }
     document
+}
+
+/// Gives a block the access of its dataset.
+pub fn inherit(block: &mut Document, dataset: &Document) {
+    for name in INHERITED {
+        match dataset.get(name) {
+            Some(value) => drop(block.insert(name, value.clone())),
+            None => drop(block.remove(name)),
+        }
+    }
 }
 
 /// A stored part of a block.

@@ -3,9 +3,10 @@
 use bson::{Bson, DateTime, Document, doc};
 use futures_util::TryStreamExt;
 
+use super::datasets::{access, as_read, inherited, later};
 use super::error::{fits, is_duplicate};
 use super::transaction::{self, Matches, Outcome, Write};
-use super::{Error, READ_MAX, Room, Store, Transactions, room};
+use super::{ACCESS_ATTEMPTS_MAX, Check, Error, READ_MAX, Room, Store, Transactions, room};
 use crate::Refusal;
 use crate::documents::block::{self, Creation, Head, Splitter};
 
@@ -62,12 +63,13 @@ impl Store {
         head: &Head,
         creation: Creation<'_>,
         files: &[Document],
+        may: Check<'_>,
     ) -> Result<Document, Error> {
         let mut writer = self.block_writer(creation);
         for file in files {
             writer.push(file.clone()).await?;
         }
-        writer.finish(head).await
+        writer.finish(head, may).await
     }
 
     /// The heads of the blocks of a dataset: each with all its files, or with the first of many.
@@ -138,11 +140,7 @@ impl Store {
         now: DateTime,
     ) -> Result<Document, Error> {
         let before = head.get("updatedAt").cloned().unwrap_or(Bson::Null);
-        let set = changes(
-            head,
-            patch,
-            doc! {"updatedBy": user, "updatedAt": super::datasets::later(&before, now)},
-        )?;
+        let set = changes(head, patch, doc! {"updatedBy": user, "updatedAt": later(&before, now)})?;
         let mut changed = head.clone();
         changed.extend(set.clone());
         if changed.contains_key("dataFileList") && fits(&changed).is_err() {
@@ -377,11 +375,13 @@ impl BlockWriter<'_> {
         Ok(())
     }
 
-    /// Publishes the block: from now on it is visible and counted. Returns its stored head.
+    /// Publishes the block: from now on it is visible and counted. Returns its stored head. If the access of the dataset has changed since
+    /// the block was begun, `may` decides again, and the block gets the new access.
     ///
     /// # Errors
-    /// [`Refusal::NotFound`] if the dataset does not exist, [`Refusal::Conflict`] if the key exists or the block took too long.
-    pub async fn finish(mut self, head: &Head) -> Result<Document, Error> {
+    /// [`Refusal::NotFound`] if the dataset does not exist, [`Refusal::Conflict`] if the key exists or the block took too long, and the
+    /// refusal of `may`.
+    pub async fn finish(mut self, head: &Head, may: Check<'_>) -> Result<Document, Error> {
         let last = std::mem::take(&mut self.splitter).finish();
         let files = match self.first.take() {
             None => last,
@@ -392,17 +392,45 @@ impl BlockWriter<'_> {
         };
         let stored = block::store(head, &self.creation, files, self.files, &self.starts);
         fits(&stored)?;
-        match self.store.transactions {
-            Transactions::Used => self.publish(head, stored).await,
-            Transactions::Missing => self.publish_in_steps(stored).await,
+        match self.publish(head, stored, may).await {
+            Err(Error::Refused(refusal)) if !self.starts.is_empty() => {
+                self.abandon().await?;
+                Err(refusal.into())
+            }
+            published => published,
         }
     }
 
-    async fn publish(&self, head: &Head, stored: Document) -> Result<Document, Error> {
+    async fn publish(&self, head: &Head, mut stored: Document, may: Check<'_>) -> Result<Document, Error> {
+        if self.store.transactions == Transactions::Missing {
+            return self.publish_in_steps(head, stored, may).await;
+        }
+        let mut dataset = self.creation.dataset.clone();
+        for _ in 0..ACCESS_ATTEMPTS_MAX {
+            match self.publish_once(head, &dataset, &stored).await {
+                Err(Error::Changed) => dataset = self.read_again(head, may).await?,
+                published => return published.map(|()| stored),
+            }
+            block::inherit(&mut stored, &dataset);
+        }
+        Err(Error::Changed)
+    }
+
+    /// The dataset, if the caller may still change it.
+    async fn read_again(&self, head: &Head, may: Check<'_>) -> Result<Document, Error> {
+        let dataset = self.store.dataset(&head.dataset).await?;
+        let dataset = dataset.ok_or_else(|| Refusal::no_dataset(&head.dataset))?;
+        may(&dataset)?;
+        Ok(dataset)
+    }
+
+    /// Publishes the block in one transaction, if the access of its dataset is still the same.
+    async fn publish_once(&self, head: &Head, dataset: &Document, stored: &Document) -> Result<(), Error> {
         let store = self.store;
-        let of_dataset = doc! {"_id": &head.dataset};
+        let mut unchanged = as_read(dataset);
+        unchanged.insert("_id", &head.dataset);
         let mut writes = vec![
-            Write::Update(store.datasets.clone(), of_dataset, counted(&stored), Matches::Some),
+            Write::Update(store.datasets.clone(), unchanged, counted(stored), Matches::Some),
             Write::Insert(store.blocks.clone(), stored.clone()),
         ];
         if !self.starts.is_empty() {
@@ -410,9 +438,9 @@ impl BlockWriter<'_> {
         }
         let _locked = store.locks.lock(&head.dataset).await;
         match transaction::run(&store.client, store.transactions, &writes).await {
-            Ok(Outcome::Done) => Ok(stored),
-            Ok(Outcome::Unmatched(0)) => Err(Refusal::no_dataset(&head.dataset).into()),
-            Ok(Outcome::Unmatched(_)) => self.swept().await.map(|()| stored),
+            Ok(Outcome::Done) => Ok(()),
+            Ok(Outcome::Unmatched(0)) => Err(Error::Changed),
+            Ok(Outcome::Unmatched(_)) => self.swept().await,
             Err(Error::Database(error)) if is_duplicate(&error) => Err(taken()),
             Err(error) => Err(error),
         }
@@ -424,7 +452,15 @@ impl BlockWriter<'_> {
         Err(Refusal::Conflict("the block took too long: send it again".into()).into())
     }
 
-    async fn publish_in_steps(&self, stored: Document) -> Result<Document, Error> {
+    /// Publishes the block in steps. A change of access between two of them reaches the block: either its dataset shows the change, or the
+    /// change finds the block.
+    async fn publish_in_steps(
+        &self,
+        head: &Head,
+        mut stored: Document,
+        may: Check<'_>,
+    ) -> Result<Document, Error> {
+        block::inherit(&mut stored, &self.read_again(head, may).await?);
         if !self.starts.is_empty() {
             // From here on a sweep leaves the parts.
             let claim = doc! {"$set": {"publishing": true}};
@@ -438,10 +474,22 @@ impl BlockWriter<'_> {
         let inserted = self.store.blocks.insert_one(&uncounted).await;
         inserted.map_err(|error| if is_duplicate(&error) { taken() } else { error.into() })?;
         self.store.count_in(&uncounted).await?;
+        self.follow(head, &mut stored).await?;
         if !self.starts.is_empty() {
             self.store.staging.delete_one(doc! {"_id": self.creation.id}).await?;
         }
         Ok(stored)
+    }
+
+    /// Gives a published block the access that its dataset has by now.
+    async fn follow(&self, head: &Head, stored: &mut Document) -> Result<(), Error> {
+        let Some(dataset) = self.store.dataset(&head.dataset).await? else { return Ok(()) };
+        if block::INHERITED.iter().any(|name| dataset.get(name) != stored.get(name)) {
+            block::inherit(stored, &dataset);
+            let id = doc! {"_id": self.creation.id};
+            self.store.blocks.update_one(id, inherited(&access(&dataset)).unwrap_or_default()).await?;
+        }
+        Ok(())
     }
 }
 

@@ -201,20 +201,34 @@ impl Store {
         Ok(doc! {"$and": [filter, own]})
     }
 
-    /// Stores an attachment.
+    /// Stores an attachment of datasets that were read before.
     ///
     /// # Errors
-    /// [`Refusal::Conflict`] if its key exists.
-    pub async fn attach(&self, attachment: &Document) -> Result<(), Error> {
+    /// [`Error::Changed`] if a dataset is gone or its access has changed since, [`Refusal::Conflict`] if the key exists.
+    pub async fn attach(&self, attachment: &Document, datasets: &[Document]) -> Result<(), Error> {
         fits(attachment)?;
-        let stored = self.attachments.insert_one(attachment).await;
-        stored.map(drop).map_err(|error| {
-            if is_duplicate(&error) {
-                Refusal::Conflict("An attachment with this aid already exists!".into()).into()
-            } else {
-                error.into()
+        let insert = Write::Insert(self.attachments.clone(), attachment.clone());
+        match self.with_datasets(datasets, insert).await {
+            Err(Error::Database(error)) if is_duplicate(&error) => {
+                Err(Refusal::Conflict("An attachment with this aid already exists!".into()).into())
             }
-        })
+            done => done,
+        }
+    }
+
+    /// Runs a write if datasets still have the access that they had when they were read. It marks the datasets, so that a removal or a
+    /// change of their access at the same time conflicts with it.
+    async fn with_datasets(&self, datasets: &[Document], write: Write) -> Result<(), Error> {
+        let mark = doc! {"$inc": {"attachmentChanges": 1_i64}};
+        let touch =
+            |it: &Document| Write::Update(self.datasets.clone(), as_read(it), mark.clone(), Matches::Some);
+        let writes: Vec<Write> = datasets.iter().map(touch).chain([write]).collect();
+        let pid = datasets.first().and_then(|dataset| dataset.get_str("_id").ok());
+        let _locked = self.locks.lock(pid.unwrap_or_default()).await;
+        match transaction::run(&self.client, self.transactions, &writes).await? {
+            Outcome::Done => Ok(()),
+            Outcome::Unmatched(_) => Err(Error::Changed),
+        }
     }
 
     /// An attachment by its key: of a dataset, or of any.
@@ -233,16 +247,29 @@ impl Store {
         Ok(room::read(found.await?, room).await?.pop())
     }
 
-    /// Changes an attachment that was read as `stored`.
+    /// Changes an attachment that was read as `stored`. `datasets` are those that it has afterwards, as they were read.
     ///
     /// # Errors
-    /// [`Error::Changed`] if it has changed since.
-    pub async fn update_attachment(&self, stored: &Document, changed: &Document) -> Result<(), Error> {
+    /// [`Error::Changed`] if it has changed since, or if a dataset is gone or its access has changed.
+    pub async fn update_attachment(
+        &self,
+        stored: &Document,
+        changed: &Document,
+        datasets: &[Document],
+    ) -> Result<(), Error> {
         fits(changed)?;
         let unchanged =
             doc! {"_id": stored.get("_id").cloned(), "updatedAt": stored.get("updatedAt").cloned()};
-        let replaced = self.attachments.replace_one(unchanged, changed).await?;
-        if replaced.matched_count == 1 { Ok(()) } else { Err(Error::Changed) }
+        let set = changed.iter().filter(|(name, _)| *name != "_id");
+        let set: Document = set.map(|(name, value)| (name.clone(), value.clone())).collect();
+        let unset = stored.keys().filter(|name| !changed.contains_key(*name));
+        let unset: Document = unset.map(|name| (name.clone(), Bson::from(""))).collect();
+        let mut change = doc! {"$set": set};
+        if !unset.is_empty() {
+            change.insert("$unset", unset);
+        }
+        let update = Write::Update(self.attachments.clone(), unchanged, change, Matches::Some);
+        self.with_datasets(datasets, update).await
     }
 
     /// Removes an attachment.
@@ -294,12 +321,32 @@ fn detach(pid: &str) -> Document {
     doc! {"$pull": {"relationships": {"targetId": pid, "targetType": "dataset"}}}
 }
 
+/// A dataset as long as its access is the same as when it was read.
+pub(super) fn as_read(dataset: &Document) -> Document {
+    let mut filter = doc! {"_id": dataset.get("_id").cloned()};
+    // A comparison with null finds a missing field.
+    filter.extend(INHERITED.map(|name| (name.to_owned(), dataset.get(name).cloned().unwrap_or(Bson::Null))));
+    filter
+}
+
+/// The access of a dataset, as a change.
+pub(super) fn access(dataset: &Document) -> Patch {
+    let mut access = Patch::default();
+    for name in INHERITED {
+        match dataset.get(name) {
+            Some(value) => drop(access.set.insert(name, value.clone())),
+            None => access.unset.push(name.to_owned()),
+        }
+    }
+    access
+}
+
 fn exists(pid: &str) -> Refusal {
     Refusal::Conflict(format!("A dataset with pid {pid} already exists!"))
 }
 
 /// The changes of a dataset's access, which its blocks and attachments take over.
-fn inherited(patch: &Patch) -> Option<Document> {
+pub(super) fn inherited(patch: &Patch) -> Option<Document> {
     let set = patch.set.iter().filter(|(name, _)| INHERITED.contains(&name.as_str()));
     let set: Document = set.map(|(name, value)| (name.clone(), value.clone())).collect();
     let unset = patch.unset.iter().filter(|name| INHERITED.contains(&name.as_str()));

@@ -34,8 +34,14 @@ use std::time::Duration;
 use bson::{Document, doc};
 use mongodb::{Client, Collection, Database};
 
+use crate::Refusal;
 use cache::Cache;
 
+/// Decides whether the caller may still change a dataset, whose access has changed since it was read.
+pub type Check<'a> = &'a (dyn Fn(&Document) -> Result<(), Refusal> + Send + Sync);
+
+/// The attempts at a write while others change the access of its dataset.
+const ACCESS_ATTEMPTS_MAX: u32 = 5;
 /// The longest time of a read on the server.
 const READ_MAX: Duration = Duration::from_secs(10);
 

@@ -51,7 +51,10 @@ async fn blocks_and_attachments_follow_the_groups_of_their_dataset() {
     let dataset = create(&store, "a", 1).await;
     add(&store, &dataset, "1", 2).await.unwrap();
     let body = attachment::read(&json!({"caption": "c"}), Some("a")).unwrap();
-    store.attach(&attachment::store(body, &dataset, "x", "ann", at(0))).await.unwrap();
+    store
+        .attach(&attachment::store(body, &dataset, "x", "ann", at(0)), std::slice::from_ref(&dataset))
+        .await
+        .unwrap();
     let change =
         Patch { set: doc! {"ownerGroup": "new", "isPublished": true, "description": "d"}, unset: vec![] };
     store.update(&dataset, &change, "ann", at(5)).await.unwrap();
@@ -84,7 +87,10 @@ async fn a_removal_takes_blocks_and_attachments_along() {
     add(&store, &other, "2", 5).await.unwrap();
     for (aid, dataset) in [("x", &dataset), ("y", &other)] {
         let body = attachment::read(&json!({"caption": "c"}), dataset.get_str("_id").ok()).unwrap();
-        store.attach(&attachment::store(body, dataset, aid, "ann", at(0))).await.unwrap();
+        store
+            .attach(&attachment::store(body, dataset, aid, "ann", at(0)), std::slice::from_ref(dataset))
+            .await
+            .unwrap();
     }
     assert_eq!(store.attachments("a", &any).await.unwrap().len(), 1);
     store.delete(&dataset, "ann", at(9)).await.unwrap();
@@ -100,4 +106,30 @@ async fn a_removal_takes_blocks_and_attachments_along() {
     assert!(store.history(&dataset, &any).await.unwrap().is_empty(), "a removal ends the history");
     let again = store.delete(&dataset, "ann", at(9)).await.unwrap_err();
     assert_eq!(again.to_string(), "dataset: a not found");
+}
+
+#[tokio::test]
+async fn an_attachment_of_a_dataset_that_is_gone_or_has_another_owner_is_not_stored() {
+    for store in [catalogue("late").await, without_transactions("late_in_steps").await] {
+        let dataset = create(&store, "a", 1).await;
+        let attached = |id: &str| {
+            let body = attachment::read(&json!({"caption": "c"}), Some("a")).unwrap();
+            attachment::store(body, &dataset, id, "ann", at(0))
+        };
+        let moved = Patch { set: doc! {"ownerGroup": "new"}, unset: vec![] };
+        let changed = store.update(&dataset, &moved, "ann", at(5)).await.unwrap();
+        let late = store.attach(&attached("x"), std::slice::from_ref(&dataset)).await;
+        assert!(matches!(late, Err(Error::Changed)), "{late:?}");
+        store.attach(&attached("y"), std::slice::from_ref(&changed)).await.unwrap();
+        let stored = store.attachments("a", &any).await.unwrap().remove(0);
+        store.delete(&changed, "ann", at(9)).await.unwrap();
+        for late in [
+            store.attach(&attached("z"), std::slice::from_ref(&changed)).await,
+            store.update_attachment(&stored, &attached("y"), std::slice::from_ref(&changed)).await,
+            store.remove_attachment(&stored).await,
+        ] {
+            assert!(matches!(late, Err(Error::Changed)), "{late:?}");
+        }
+        assert!(store.attachments("a", &any).await.unwrap().is_empty());
+    }
 }
