@@ -134,7 +134,12 @@ async fn patch(request: Request) -> Result<Reply, Refusal> {
 }
 
 async fn remove(request: Request) -> Result<Reply, Refusal> {
-    let head = changeable_head(&request, Change::DeleteBlock).await?;
-    request.state().store.delete_block(&head).await?;
-    Ok(Reply::Found(block::show_head(&head)))
+    for _ in 0..ATTEMPTS_MAX {
+        let head = changeable_head(&request, Change::DeleteBlock).await?;
+        match request.state().store.delete_block(&head, request.now()).await {
+            Err(storage::Error::Changed) => (),
+            done => return done.map(|()| Reply::Found(block::show_head(&head))).map_err(Refusal::from),
+        }
+    }
+    Err(storage::Error::Changed.into())
 }

@@ -167,23 +167,41 @@ impl Store {
         }
     }
 
-    /// Removes a block, and subtracts it from the counts of its dataset.
+    /// Removes a block that was read as `head`, and subtracts it from the counts of its dataset.
     ///
     /// # Errors
-    /// [`Error::Changed`] if it does not exist any more.
-    pub async fn delete_block(&self, head: &Document) -> Result<(), Error> {
+    /// [`Error::Changed`] if it has changed since, or does not exist any more.
+    pub async fn delete_block(&self, head: &Document, now: DateTime) -> Result<(), Error> {
         let id = head.get_str("_id").unwrap_or_default();
         let size = super::lists::whole(head, "size") as i64;
         let less = doc! {"$inc": {"size": -size, "numberOfFiles": -block::file_count(head)}};
         let pid = head.get_str("datasetId").unwrap_or_default();
-        let writes = [
-            Write::Delete(self.blocks.clone(), doc! {"_id": id}, Matches::Some),
+        let unchanged = doc! {"_id": id, "updatedAt": head.get("updatedAt").cloned()};
+        let long: Vec<String> = block::is_long(head).then(|| id.to_owned()).into_iter().collect();
+        let mut writes: Vec<Write> = long.iter().map(|id| self.left_to_the_sweep(id, now)).collect();
+        writes.extend([
+            Write::Delete(self.blocks.clone(), unchanged, Matches::Some),
             Write::Update(self.datasets.clone(), doc! {"_id": pid}, less, Matches::Any),
-        ];
+        ]);
         match transaction::run(&self.client, self.transactions, &writes).await? {
             Outcome::Unmatched(_) => Err(Error::Changed),
-            Outcome::Done => self.remove_parts(&[id.to_owned()]).await,
+            Outcome::Done => self.remove_left(&long).await,
         }
+    }
+
+    /// Names a block to the sweep, which removes its parts if the removal of the block ends before it does so itself.
+    pub(super) fn left_to_the_sweep(&self, id: &str, now: DateTime) -> Write {
+        Write::Upsert(self.staging.clone(), doc! {"_id": id}, doc! {"$setOnInsert": {"at": now}})
+    }
+
+    /// Removes the parts of removed blocks, then their names for the sweep.
+    pub(super) async fn remove_left(&self, blocks: &[String]) -> Result<(), Error> {
+        if blocks.is_empty() {
+            return Ok(());
+        }
+        self.remove_parts(blocks).await?;
+        self.staging.delete_many(doc! {"_id": {"$in": blocks}}).await?;
+        Ok(())
     }
 
     /// The keys of the blocks of a dataset that have parts.

@@ -4,7 +4,7 @@ use bson::{Bson, DateTime, Document, RawDocumentBuf, doc};
 
 use super::error::{duplicates, encoded_bytes, fits, is_duplicate};
 use super::transaction::{self, Matches, Outcome, Write};
-use super::{Error, READ_MAX, Room, Store, room};
+use super::{ACCESS_ATTEMPTS_MAX, Error, READ_MAX, Room, Store, room};
 use crate::Refusal;
 use crate::documents::block::INHERITED;
 use crate::documents::dataset::Patch;
@@ -121,22 +121,45 @@ impl Store {
     /// Removes a dataset with its blocks and attachments, and keeps it in the history.
     ///
     /// # Errors
-    /// [`Refusal::NotFound`] if it does not exist.
+    /// [`Refusal::NotFound`] if it does not exist; [`Error::Changed`] if blocks are added all the time.
     pub async fn delete(&self, stored: &Document, user: &str, now: DateTime) -> Result<(), Error> {
         let pid = stored.get_str("_id").unwrap_or_default();
+        for _ in 0..ACCESS_ATTEMPTS_MAX {
+            match self.delete_once(pid, stored, user, now).await {
+                Err(Error::Changed) => (),
+                done => return done,
+            }
+        }
+        Err(Error::Changed)
+    }
+
+    /// Removes a dataset unless a block is added or removed meanwhile.
+    async fn delete_once(
+        &self,
+        pid: &str,
+        stored: &Document,
+        user: &str,
+        now: DateTime,
+    ) -> Result<(), Error> {
+        let counts = doc! {"size": 1, "numberOfFiles": 1};
+        let counts = self.datasets.find_one(doc! {"_id": pid}).projection(counts).max_time(READ_MAX).await?;
+        let counts = counts.ok_or_else(|| Refusal::no_dataset(pid))?;
+        let count = |name: &str| counts.get(name).cloned();
+        let unchanged = doc! {"_id": pid, "size": count("size"), "numberOfFiles": count("numberOfFiles")};
         let long = self.long_blocks(pid).await?;
         let of_dataset = doc! {"datasetId": pid};
-        let writes = [
-            Write::Delete(self.datasets.clone(), doc! {"_id": pid}, Matches::Some),
+        let mut writes: Vec<Write> = long.iter().map(|id| self.left_to_the_sweep(id, now)).collect();
+        writes.extend([
+            Write::Delete(self.datasets.clone(), unchanged, Matches::Some),
             Write::Delete(self.blocks.clone(), of_dataset.clone(), Matches::Any),
             Write::Delete(self.attachments.clone(), attached_alone(pid), Matches::Any),
             Write::UpdateAll(self.attachments.clone(), attached(pid), detach(pid)),
             Write::UpdateAll(self.attachments.clone(), of_dataset, doc! {"$unset": {"datasetId": ""}}),
             Write::Insert(self.history.clone(), history::delete(stored, user, now)),
-        ];
+        ]);
         match transaction::run(&self.client, self.transactions, &writes).await? {
-            Outcome::Unmatched(_) => Err(Refusal::no_dataset(pid).into()),
-            Outcome::Done => self.remove_parts(&long).await,
+            Outcome::Unmatched(_) => Err(Error::Changed),
+            Outcome::Done => self.remove_left(&long).await,
         }
     }
 

@@ -40,7 +40,7 @@ use cache::Cache;
 /// Decides whether the caller may still change a dataset, whose access has changed since it was read.
 pub type Check<'a> = &'a (dyn Fn(&Document) -> Result<(), Refusal> + Send + Sync);
 
-/// The attempts at a write while others change the access of its dataset.
+/// The attempts at a write while others change the dataset.
 const ACCESS_ATTEMPTS_MAX: u32 = 5;
 /// The longest time of a read on the server.
 const READ_MAX: Duration = Duration::from_secs(10);

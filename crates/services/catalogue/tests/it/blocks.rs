@@ -22,9 +22,9 @@ async fn a_block_and_the_counts_of_its_dataset_change_together() {
         assert!(matches!(taken, Error::Refused(_)), "{taken}");
         assert_eq!(counts(&store, "a").await, (36, 12), "a refused block counts nothing");
         let heads = store.blocks("a", &any).await.unwrap();
-        store.delete_block(&heads[0]).await.unwrap();
+        store.delete_block(&heads[0], at(70)).await.unwrap();
         assert_eq!(counts(&store, "a").await, (21, 7));
-        assert!(matches!(store.delete_block(&heads[0]).await, Err(Error::Changed)));
+        assert!(matches!(store.delete_block(&heads[0], at(70)).await, Err(Error::Changed)));
         assert!(store.verify("a").await.unwrap().is_right());
     }
 }

@@ -119,7 +119,7 @@ async fn send_all(store: &Store) {
     let head = store.blocks("p/1", &any).await.unwrap().remove(0);
     let larger = block::Patch { size: Some(9), checksum: None, files: None };
     let head = store.update_block(&head, larger, "ann", at(60)).await.unwrap();
-    store.delete_block(&head).await.unwrap();
+    store.delete_block(&head, at(70)).await.unwrap();
     store.delete(&changed, "ann", at(99)).await.unwrap();
 }
 
