@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use plimsoll_service::part::{Part, both};
 use plimsoll_service::settings::{self, Error, Http};
 use plimsoll_service::tls::Tls;
-use plimsoll_service::{Limits, Span, redact};
+use plimsoll_service::{Limits, Rate, Span, redact};
 use ring::rand::{SecureRandom, SystemRandom};
 use serde::de::MapAccess;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -73,6 +73,8 @@ pub struct Login {
     pub secret_in_database: bool,
     /// The life of a token.
     pub token: Span,
+    /// Failed logins of an address for one name, and ten times as many of an address; unlimited if absent.
+    pub failures: Option<Rate>,
 }
 
 /// The section `datasets`.
@@ -113,6 +115,7 @@ impl Default for Login {
             secret_file: None,
             secret_in_database: false,
             token: Span::seconds(3_600),
+            failures: Some(Rate { per_s: 0.1, burst: 10 }),
         }
     }
 }
@@ -176,6 +179,8 @@ pub struct Settings {
     pub secret_in_database: bool,
     /// The life of a token.
     pub token: Span,
+    /// The limit of failed logins.
+    pub failures: Option<Rate>,
     /// The groups of each role.
     pub roles: Roles,
     /// New datasets.
@@ -189,6 +194,7 @@ impl Typed {
     /// [`Error`].
     pub fn build(self, base: &Path) -> Result<Settings, Error> {
         settings::check("datasets", self.datasets.fault())?;
+        settings::check("login", self.login.failures.and_then(|rate| rate.fault("failures")))?;
         let login = |why: String| Error::Section { section: "login", why };
         let mut accounts = match &self.login.accounts_file {
             None => Accounts::default(),
@@ -218,6 +224,7 @@ impl Typed {
             secret,
             secret_in_database: self.login.secret_in_database,
             token: self.login.token,
+            failures: self.login.failures,
             roles: self.roles,
             datasets: self.datasets,
         })
@@ -283,6 +290,7 @@ mod tests {
             ("login: {secret_file: none}", "none"),
             ("login: {secret_file: Cargo.toml, secret_in_database: true}", "not both"),
             ("login: {accounts: [{username: a, password_sha256: 12}]}", "64 hex digits"),
+            ("login: {failures: {per_s: 0.0, burst: 1}}", "failures needs"),
             ("datasets: {pid_prefix: ''}", "pid_prefix"),
         ] {
             let typed = settings::read::<Typed>(text).map(|typed| typed.build(Path::new(".")).err());

@@ -201,6 +201,6 @@ async fn call<S>(
     };
     let (media, body, memory) = body::read(takes, &parts.headers, body, limits, bodies).await?;
     let query = parts.uri.query().map(str::to_owned);
-    let lines = Mutex::new(lines);
-    Ok(Call { params, query, headers: parts.headers, body, media, lines, _memory: memory })
+    let (lines, address) = (Mutex::new(lines), address(&parts));
+    Ok(Call { params, query, address, headers: parts.headers, body, media, lines, _memory: memory })
 }

@@ -129,6 +129,11 @@ impl Request {
         DateTime::from_millis(self.context.clock.now_ms())
     }
 
+    /// The time on the monotonic clock.
+    pub(super) fn now_ns(&self) -> u64 {
+        self.context.clock.now_ns()
+    }
+
     /// The user.
     ///
     /// # Errors

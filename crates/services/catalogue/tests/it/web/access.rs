@@ -188,6 +188,28 @@ async fn a_body_over_the_limit_is_refused_before_it_is_read() {
 }
 
 #[tokio::test]
+async fn failed_logins_for_a_name_are_limited() {
+    let service = serve("guessed", "").await;
+    let mut client = Client::connect(service.address()).await;
+    let mut login = async |name: &str, password: &str| {
+        client.post("/api/v3/auth/login", &json!({"username": name, "password": password})).await
+    };
+    for guess in 0..10 {
+        login("ann", &format!("guess {guess}")).await.is(401);
+    }
+    for password in ["guess", "ann-secret"] {
+        let refused = login("ann", password).await;
+        assert!(refused.head.contains("retry-after: "), "{}", refused.head);
+        let said = refused.is(429)["message"].as_str().unwrap().to_owned();
+        assert!(said.starts_with("too many logins failed: retry in "), "{said}");
+    }
+    for _ in 0..20 {
+        login("bob", "bob-secret").await.is(201);
+    }
+    service.stop().await;
+}
+
+#[tokio::test]
 async fn a_catalogue_without_a_database_does_not_start_and_keeps_the_password() {
     for (uri, said) in [
         ("mongodb://ann:hunter2@127.0.0.1:1/?serverSelectionTimeoutMS=100", "no server answers"),
