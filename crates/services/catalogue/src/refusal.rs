@@ -111,6 +111,9 @@ impl Refusal {
     }
 }
 
+/// The maximum number of faults of a body in an answer. The search for faults ends there.
+pub(crate) const FAULTS_MAX: usize = 50;
+
 /// The text of a client in a message: at most 100 characters.
 pub(crate) fn shortened(text: &str) -> String {
     const CHARS_MAX: usize = 100;

@@ -7,7 +7,7 @@ use super::json::object;
 use super::schema::Kind;
 use super::value::typed;
 use crate::Refusal;
-use crate::refusal::shortened;
+use crate::refusal::{FAULTS_MAX, shortened};
 
 /// The fields of a body.
 const FIELDS: [(&str, Kind); 14] = [
@@ -94,6 +94,9 @@ fn fields(body: &Value) -> Result<(Document, Vec<String>), Refusal> {
         match field(name, value) {
             Ok(value) => drop(document.insert(name, value)),
             Err(fault) => faults.push(fault),
+        }
+        if faults.len() == FAULTS_MAX {
+            break;
         }
     }
     Ok((document, faults))

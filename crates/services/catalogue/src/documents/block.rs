@@ -94,7 +94,7 @@ pub fn patch(body: &Value, dataset: &str) -> Result<Patch, Refusal> {
 
 fn unknown(fields: &Map<String, Value>) -> Vec<String> {
     let others = fields.keys().filter(|name| !BLOCK.contains(&name.as_str()));
-    others.map(|name| format!("property {} should not exist", shortened(name))).collect()
+    others.take(FAULTS_MAX).map(|name| format!("property {} should not exist", shortened(name))).collect()
 }
 
 /// The stored files of a list.
