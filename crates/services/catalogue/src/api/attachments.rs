@@ -135,8 +135,6 @@ async fn remove(request: Request) -> Result<Reply, Refusal> {
 /// The first image; an empty object without one.
 async fn thumbnail(request: Request) -> Result<Reply, Refusal> {
     readable(&request).await?;
-    let attachments =
-        request.state().store.attachments(request.part("pid"), &|bytes| request.take(bytes)).await?;
-    let mut images = attachments.iter().filter_map(|attachment| attachment.get_str("thumbnail").ok());
-    Ok(Reply::Found(images.next().map_or_else(|| json!({}), |image| json!({"thumbnail": image}))))
+    let image = request.state().store.thumbnail(request.part("pid"), &|bytes| request.take(bytes)).await?;
+    Ok(Reply::Found(image.map_or_else(|| json!({}), |image| json!({"thumbnail": image}))))
 }

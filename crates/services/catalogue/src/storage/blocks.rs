@@ -143,7 +143,7 @@ impl Store {
         let set = changes(head, patch, doc! {"updatedBy": user, "updatedAt": later(&before, now)})?;
         let mut changed = head.clone();
         changed.extend(set.clone());
-        if changed.contains_key("dataFileList") && fits(&changed).is_err() {
+        if set.contains_key("dataFileList") && fits(&changed).is_err() {
             return Err(Refusal::bad(
                 "these files need several documents: remove the block and add a new one",
             )

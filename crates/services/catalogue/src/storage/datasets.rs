@@ -313,6 +313,21 @@ impl Store {
         room::read(found.max_time(READ_MAX).await?, room).await
     }
 
+    /// The image of the first attachment, by its key, that has one.
+    ///
+    /// # Errors
+    /// The answer has no room, or the server failed.
+    pub async fn thumbnail(&self, pid: &str, room: Room<'_>) -> Result<Option<String>, Error> {
+        let mut with_image = attached(pid);
+        with_image.insert("thumbnail", doc! {"$type": "string"});
+        let keys = self.attachments.find(with_image).projection(doc! {"_id": 1}).limit(ATTACHMENTS_MAX);
+        let keys = room::read(keys.max_time(READ_MAX).await?, room).await?;
+        let Some(first) = keys.iter().filter_map(|it| it.get_str("_id").ok()).min() else { return Ok(None) };
+        let image = self.attachments.find(doc! {"_id": first}).projection(doc! {"thumbnail": 1}).limit(1);
+        let image = room::read(image.max_time(READ_MAX).await?, room).await?.pop();
+        Ok(image.and_then(|attachment| attachment.get_str("thumbnail").ok().map(str::to_owned)))
+    }
+
     /// The number of attachments of a dataset.
     ///
     /// # Errors

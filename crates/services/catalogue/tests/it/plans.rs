@@ -97,6 +97,7 @@ async fn send_all(store: &Store) {
     store.attachments("p/1", &any).await.unwrap();
     store.attachment(Some("p/1"), "x", &any).await.unwrap();
     store.attachment(None, "x", &any).await.unwrap();
+    store.thumbnail("p/1", &any).await.unwrap();
     store.collect_keys(at(60_000)).await.unwrap();
     create(store, "p/2", 2).await;
     store.collect_keys(at(60_000)).await.unwrap();

@@ -53,6 +53,22 @@ async fn an_attachment_is_changed_replaced_and_removed_by_its_key() {
 }
 
 #[tokio::test]
+async fn a_thumbnail_is_the_first_image_and_reads_no_other() {
+    let service = serve("thumbnail", "limits: {answers_bytes_max: 200000}").await;
+    let mut ann = Client::user(service.address(), "ann").await;
+    ann.post("/api/v3/datasets", &raw("p/1")).await.is(201);
+    let thumbnail = "/api/v3/datasets/p%2F1/thumbnail";
+    for (aid, image) in [("d", None), ("c", Some("c")), ("b", Some("b")), ("a", None)] {
+        let image = image.map(|image| image.repeat(20_000));
+        let body = json!({"aid": aid, "thumbnail": image, "caption": "c".repeat(10_000)});
+        assert!(ann.get(thumbnail).await.status == 200);
+        ann.post(V3, &body).await.is(201);
+    }
+    assert_eq!(ann.get(thumbnail).await.is(200), json!({"thumbnail": "b".repeat(20_000)}));
+    service.stop().await;
+}
+
+#[tokio::test]
 async fn an_attachment_of_others_is_neither_changed_nor_removed() {
     let service = serve("foreign_attachment", "").await;
     let mut ann = Client::user(service.address(), "ann").await;
