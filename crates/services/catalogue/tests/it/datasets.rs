@@ -1,13 +1,16 @@
 //! Tests the life of a dataset.
 
-use bson::doc;
+use bson::{Document, doc};
+use mongodb::IndexModel;
+use mongodb::options::IndexOptions;
 use plimsoll_catalogue::Refusal;
 use plimsoll_catalogue::documents::attachment;
 use plimsoll_catalogue::documents::dataset::{Form, Patch, Version, patch};
-use plimsoll_catalogue::storage::Error;
+use plimsoll_catalogue::storage::{Error, Store};
 use serde_json::json;
 
 use crate::samples::{add, any, at, catalogue, create, stored, without_transactions};
+use crate::server;
 
 #[tokio::test]
 async fn a_dataset_is_read_back_as_it_was_stored_and_its_pid_is_taken() {
@@ -18,6 +21,22 @@ async fn a_dataset_is_read_back_as_it_was_stored_and_its_pid_is_taken() {
     let again = store.create(&stored("20.500/a", 2)).await.unwrap_err();
     assert_eq!(again.to_string(), "A dataset with pid 20.500/a already exists!");
     assert!(matches!(again, Error::Refused(Refusal::Conflict(_))));
+}
+
+#[tokio::test]
+async fn a_database_with_other_indexes_and_documents_without_a_pid_opens() {
+    let database = server::database(server::shared(), "existing").await;
+    let datasets = database.collection::<Document>("Dataset");
+    datasets.insert_many([doc! {"_id": "old/1"}, doc! {"_id": "old/2"}]).await.unwrap();
+    let sparse = IndexOptions::builder().sparse(true).build();
+    let other = IndexModel::builder().keys(doc! {"updatedAt": 1, "_id": 1}).options(sparse).build();
+    datasets.create_index(other).await.unwrap();
+    let store = Store::open(&database).await.unwrap();
+    create(&store, "new", 1).await;
+    let again = store.create(&stored("old/1", 2)).await.unwrap_err();
+    assert!(matches!(again, Error::Refused(Refusal::Conflict(_))), "{again}");
+    let names = datasets.list_index_names().await.unwrap();
+    assert!(names.iter().any(|name| name == "isPublished_1_createdAt_-1__id_-1"), "{names:?}");
 }
 
 #[tokio::test]

@@ -59,12 +59,12 @@ async fn a_thumbnail_is_the_first_image_and_reads_no_other() {
     ann.post("/api/v3/datasets", &raw("p/1")).await.is(201);
     let thumbnail = "/api/v3/datasets/p%2F1/thumbnail";
     for (aid, image) in [("d", None), ("c", Some("c")), ("b", Some("b")), ("a", None)] {
-        let image = image.map(|image| image.repeat(20_000));
-        let body = json!({"aid": aid, "thumbnail": image, "caption": "c".repeat(10_000)});
+        let image = image.map(|image| image.repeat(15_000));
+        let body = json!({"aid": aid, "thumbnail": image, "caption": "c".repeat(8_000)});
         assert!(ann.get(thumbnail).await.status == 200);
         ann.post(V3, &body).await.is(201);
     }
-    assert_eq!(ann.get(thumbnail).await.is(200), json!({"thumbnail": "b".repeat(20_000)}));
+    assert_eq!(ann.get(thumbnail).await.is(200), json!({"thumbnail": "b".repeat(15_000)}));
     service.stop().await;
 }
 
