@@ -7,13 +7,17 @@ use std::cmp::Reverse;
 use std::collections::HashSet;
 
 use bson::{Bson, DateTime, Document, doc};
-use futures_util::future::try_join_all;
+use futures_util::{StreamExt, TryStreamExt, stream};
 
 use super::{Error, READ_MAX, Room, Store, room};
 use crate::query::under;
 
 /// The maximum number of conditions of an access that is merged. The server sorts the list of an access with more.
 const BRANCHES_MAX: usize = 64;
+/// The lists that a request reads at once.
+const LISTS_MAX: usize = 8;
+/// The lists that all requests read at once. The pool of connections is larger.
+pub(super) const ALL_LISTS_MAX: usize = 32;
 /// The maximum number of keys of each list.
 const KEYS_MAX: u64 = 1_000;
 
@@ -67,7 +71,8 @@ impl Merge<'_> {
         projection: Option<&Document>,
         room: Room<'_>,
     ) -> Result<Merged, Error> {
-        let keys = try_join_all(branches.iter().map(|branch| self.keys(store, branch, room))).await?;
+        let lists: Vec<_> = branches.iter().map(|branch| self.keys(store, branch, room)).collect();
+        let keys: Vec<Vec<Key>> = stream::iter(lists).buffered(LISTS_MAX).try_collect().await?;
         let page = page(keys.into_iter().flatten().collect(), self.skip, self.limit);
         let last = page.last().filter(|_| page.len() as u64 == self.limit);
         let last = last.map(|key| doc! {"_id": &key.id, self.field: key.at});
@@ -87,6 +92,8 @@ impl Merge<'_> {
 
     /// The first keys of one condition, in the order of its index.
     async fn keys(&self, store: &Store, branch: &Document, room: Room<'_>) -> Result<Vec<Key>, Error> {
+        // The semaphore is never closed.
+        let _permit = store.lists.acquire().await;
         let mut filter = branch.clone();
         if !self.client.is_empty() {
             filter.insert("$and", vec![self.client.clone()]);

@@ -33,6 +33,7 @@ use std::time::Duration;
 
 use bson::{Document, doc};
 use mongodb::{Client, Collection, Database};
+use tokio::sync::Semaphore;
 
 use crate::Refusal;
 use cache::Cache;
@@ -71,6 +72,8 @@ pub struct Store {
     progress: Collection<Document>,
     secrets: Collection<Document>,
     locks: Arc<locks::Locks>,
+    /// Permits for the lists of merged lists.
+    lists: Arc<Semaphore>,
     counts: Arc<Cache<u64>>,
     facets: Arc<Cache<serde_json::Value>>,
 }
@@ -105,6 +108,7 @@ impl Store {
             secrets: database.collection("TokenSecret"),
             progress: database.collection("MetadataKeysProgress"),
             locks: Arc::default(),
+            lists: Arc::new(Semaphore::new(merge::ALL_LISTS_MAX)),
             counts: Arc::default(),
             facets: Arc::default(),
         }

@@ -1,5 +1,6 @@
 //! Tests the server's plan of every query that the storage sends: none scans a collection.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use bson::{Bson, Document, doc};
@@ -31,6 +32,51 @@ async fn noted(name: &str) -> (Database, Arc<Mutex<Vec<Document>>>) {
         }
     }));
     (Client::with_options(options).unwrap().database(name), commands)
+}
+
+/// The largest number of commands at once that a database has sent.
+#[derive(Default)]
+struct AtOnce {
+    now: AtomicUsize,
+    most: AtomicUsize,
+}
+
+/// A database that counts its commands at once, with a large pool of connections.
+async fn counting(name: &str) -> (Database, Arc<AtOnce>) {
+    let at_once: Arc<AtOnce> = Arc::default();
+    let counted = at_once.clone();
+    let mut options = ClientOptions::parse(server::uri(server::shared())).await.unwrap();
+    options.max_pool_size = Some(100);
+    options.command_event_handler = Some(EventHandler::callback(move |event| match event {
+        CommandEvent::Started(_) => {
+            let now = counted.now.fetch_add(1, Ordering::SeqCst) + 1;
+            counted.most.fetch_max(now, Ordering::SeqCst);
+        }
+        _ => drop(counted.now.fetch_sub(1, Ordering::SeqCst)),
+    }));
+    (Client::with_options(options).unwrap().database(name), at_once)
+}
+
+#[tokio::test]
+async fn a_list_of_a_user_with_many_groups_sends_few_queries_at_once() {
+    let (database, at_once) = counting("many_groups").await;
+    let store = Store::open(&database).await.unwrap();
+    for number in 0..40 {
+        create(&store, &format!("q/{number}"), number).await;
+    }
+    let groups = (0..30).map(|group| format!("g{group}")).collect();
+    let caller = Caller::User(User { groups, email: "ann@x.org".into(), ..User::default() });
+    let access = Rules::default().read_filter(&caller);
+    let newest = find("{}");
+    at_once.most.store(0, Ordering::SeqCst);
+    let listing = store.list(&access, &newest, None, &any).await.unwrap();
+    assert_eq!(listing.documents.len(), 10);
+    let most = at_once.most.swap(0, Ordering::SeqCst);
+    assert!((2..=8).contains(&most), "{most}");
+    let all = (0..20).map(|_| store.list(&access, &newest, None, &any));
+    futures_util::future::try_join_all(all).await.unwrap();
+    let most = at_once.most.load(Ordering::SeqCst);
+    assert!((9..=32 + 20).contains(&most), "{most}: each request also reads its page");
 }
 
 /// A command without the parts that `explain` refuses.
