@@ -1,5 +1,7 @@
 //! Adds, reads, lists, changes and removes attachments.
 
+use std::sync::Arc;
+
 use bson::Document;
 use plimsoll_service::Routes;
 use serde_json::json;
@@ -39,7 +41,7 @@ async fn of_path(request: Request) -> Result<Reply, Refusal> {
 
 async fn add_to(request: Request, pid: Option<String>) -> Result<Reply, Refusal> {
     request.caller.user().ok_or(Refusal::Forbidden)?;
-    let body = attachment::read(&request.json().await?, pid.as_deref())?;
+    let body = request.parsed(move |body| attachment::read(&body, pid.as_deref())).await?;
     // After the attachment is stored, nothing may fail.
     request.take(request.call.body.len())?;
     let (state, id) = (request.state(), request.state().new_id());
@@ -111,12 +113,15 @@ async fn changeable_attachment(request: &Request) -> Result<Document, Refusal> {
 
 async fn change(request: Request, extent: Extent) -> Result<Reply, Refusal> {
     request.caller.user().ok_or(Refusal::Forbidden)?;
-    let body = request.json().await?;
+    let body = Arc::new(request.json().await?);
     // After the attachment is changed, nothing may fail.
     request.take(request.call.body.len())?;
     for _ in 0..ATTEMPTS_MAX {
         let stored = changeable_attachment(&request).await?;
-        let changed = attachment::changed(&stored, &body, extent, request.username(), request.now())?;
+        let (body, by, now) = (body.clone(), request.username().to_owned(), request.now());
+        let make =
+            move || attachment::changed(&stored, &body, extent, &by, now).map(|changed| (stored, changed));
+        let (stored, changed) = request.converted(make).await?;
         let datasets = targets(&request, &changed).await?;
         match request.state().store.update_attachment(&stored, &changed, &datasets).await {
             Err(storage::Error::Changed) => (),
