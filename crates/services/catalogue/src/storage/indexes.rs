@@ -38,6 +38,13 @@ fn with(keys: Document, options: IndexOptions) -> IndexModel {
     IndexModel::builder().keys(keys).options(options).build()
 }
 
+/// The order of an index of datasets that begins with a field, if there is one.
+pub(super) fn order(field: &str) -> Option<Document> {
+    let is = |name: &&&str| **name == field;
+    let up = DATASET_SINGLE.iter().chain(&ACCESS).find(is).map(|name| doc! {*name: 1});
+    up.or_else(|| DATES.iter().find(is).map(|name| doc! {*name: -1}))
+}
+
 fn of_datasets() -> Vec<IndexModel> {
     let single = DATASET_SINGLE.iter().map(|field| plain(doc! {*field: 1}));
     let by_date = DATES.iter().map(|date| plain(doc! {*date: -1, "_id": -1}));

@@ -170,6 +170,18 @@ async fn a_count_stops_at_its_cap_and_is_kept_if_it_took_long() {
 }
 
 #[tokio::test]
+async fn facets_of_an_admin_are_those_of_all_datasets() {
+    let store = filled("facets_of_all").await;
+    let names = r#"["type","ownerGroup","creationTime","isPublished","keywords","description"]"#;
+    let of_all = facets::translate(None, Some(names)).unwrap();
+    let found = store.facets(&doc! {}, &of_all, &|| NOW_MS, &any).await.unwrap();
+    let every = doc! {"_id": {"$exists": true}};
+    assert_eq!(found, store.facets(&every, &of_all, &|| NOW_MS, &any).await.unwrap());
+    assert_eq!(found[0]["type"], json!([{"_id": "raw", "count": 40}, {"_id": "derived", "count": 20}]));
+    assert_eq!(found[0]["creationTime"].as_array().unwrap().len(), 28);
+}
+
+#[tokio::test]
 async fn facets_count_the_values_under_all_other_conditions() {
     let store = filled("facets").await;
     let fields = json!({"type": ["derived"]}).to_string();

@@ -156,6 +156,9 @@ async fn send_all(store: &Store) {
         lists(store, &rules.read_filter(&caller)).await;
     }
     store.count(&doc! {}, &doc! {}, None, &|| NOW_MS).await.unwrap();
+    let of_all =
+        facets::translate(None, Some(r#"["type","ownerGroup","creationTime","isPublished","owner"]"#));
+    store.facets(&doc! {}, &of_all.unwrap(), &|| NOW_MS, &any).await.unwrap();
     store.block(Some("p/1"), "1", &any).await.unwrap();
     store.block(None, "1", &any).await.unwrap();
     store.files("p/1", 0, 10, &any).await.unwrap();
