@@ -133,7 +133,6 @@ impl Default for CatalogueLimits {
     fn default() -> Self {
         Self(Limits {
             body_bytes_max: 16 << 20,
-            batch_bytes_max: 64 << 20,
             bodies_bytes_max: 256 << 20,
             head_bytes_max: 80 << 10,
             ..Limits::default()
