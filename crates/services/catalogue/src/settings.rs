@@ -4,6 +4,7 @@ use std::fs;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
+use plimsoll_service::cors::Cors;
 use plimsoll_service::part::{Part, both};
 use plimsoll_service::settings::{self, Error, Http};
 use plimsoll_service::tls::Tls;
@@ -39,6 +40,8 @@ pub struct Typed {
     pub limits: Limits,
     /// Certificate and key; plain HTTP if absent.
     pub tls: Option<Tls>,
+    /// The origins whose pages may use the catalogue from a browser.
+    pub cors: Cors,
 }
 
 /// The section `database`.
@@ -97,6 +100,7 @@ impl Default for Typed {
             datasets: Datasets::default(),
             limits: CatalogueLimits::default().0,
             tls: None,
+            cors: Cors::default(),
         }
     }
 }
@@ -217,7 +221,8 @@ impl Typed {
             return Err(login(format!("the secret is too short: give it {SECRET_BYTES} bytes or more")));
         }
         Ok(Settings {
-            http: Http::build(self.listen, self.limits, None, self.tls.as_ref(), base, &[])?,
+            http: Http::build(self.listen, self.limits, None, self.tls.as_ref(), base, &[])?
+                .with_cors(self.cors)?,
             database: self.database,
             accounts,
             secret,
@@ -272,7 +277,7 @@ mod tests {
         let shown = rest.split_once("```").unwrap().0;
         assert_eq!(settings::read::<Typed>(shown).unwrap(), Typed::default());
         let keys = serde_json::to_value(Typed::default()).unwrap();
-        for section in ["database", "login", "roles", "datasets"] {
+        for section in ["database", "login", "roles", "datasets", "cors"] {
             for key in keys[section].as_object().unwrap().keys() {
                 assert!(shown.contains(&format!("  {key}:")), "{section}.{key}");
             }
@@ -291,6 +296,7 @@ mod tests {
             ("login: {accounts: [{username: a, password_sha256: 12}]}", "64 hex digits"),
             ("login: {failures: {per_s: 0.0, burst: 1}}", "failures needs"),
             ("datasets: {pid_prefix: ''}", "pid_prefix"),
+            ("cors: {origins: [data.example.org]}", "without a path"),
         ] {
             let typed = settings::read::<Typed>(text).map(|typed| typed.build(Path::new(".")).err());
             let said = typed.map_or_else(|error| error.to_string(), |error| error.unwrap().to_string());

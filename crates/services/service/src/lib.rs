@@ -7,7 +7,7 @@
 //! * [`Product`]: the program around a service, for `plimsoll serve`.
 //! * [`Endpoint`]: one method of one path; [`Routes`] lists them; every service also has `/healthz`, `/readyz`, `/metrics`
 //!   and `/openapi.json`.
-//! * [`settings`]: the sections `limits`, `security` and `tls` of a settings file, and the listener's rules; [`mod@part`]: a section
+//! * [`settings`]: the sections `limits`, `security`, `tls` and `cors` of a settings file, and the listener's rules; [`mod@part`]: a section
 //!   that is read into two structs.
 //! * [`Context`]: the shared state of all requests: state, limits, clock, memory budget.
 //! * [`Problem`]: a refusal; [`reply`] makes the other answers.
@@ -24,6 +24,7 @@ pub mod redact;
 pub mod span;
 pub mod timestamp;
 
+pub mod cors;
 pub mod limits;
 pub mod part;
 pub mod security;
