@@ -10,7 +10,7 @@
 //! * [`settings`]: the sections `limits`, `security`, `tls` and `cors` of a settings file, and the listener's rules; [`mod@part`]: a section
 //!   that is read into two structs.
 //! * [`Context`]: the shared state of all requests: state, limits, clock, memory budget.
-//! * [`Problem`]: a refusal; [`reply`] makes the other answers.
+//! * [`Problem`]: a refusal; [`reply`] makes the other answers; [`mod@page`]: frames pages for browsers.
 //! * [`query`], [`body`], [`lines`], [`strict_json`], [`name`], [`timestamp`]: parse requests strictly.
 //! * [`budget`]: limits memory; [`blocking`]: runs CPU-bound work on other threads.
 
@@ -33,6 +33,7 @@ pub mod tls;
 
 pub mod body;
 pub mod lines;
+pub mod page;
 pub mod problem;
 pub mod query;
 pub mod reply;

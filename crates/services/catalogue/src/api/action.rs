@@ -78,6 +78,8 @@ pub(super) enum Reply {
     Created(Value),
     /// 200 without a body.
     Empty,
+    /// A page.
+    Page(Response<Body>),
 }
 
 impl Request {
@@ -258,6 +260,7 @@ impl Reply {
             Self::Found(body) => tag::json(StatusCode::OK, &body, request),
             Self::Created(body) => tag::json(StatusCode::CREATED, &body, request),
             Self::Empty => reply::empty(StatusCode::OK),
+            Self::Page(page) => page,
         }
     }
 }

@@ -16,6 +16,7 @@ pub mod stream;
 
 mod action;
 mod identity;
+mod pages;
 mod path;
 mod problems;
 mod tag;
@@ -60,5 +61,6 @@ fn routes() -> Routes<State> {
     let routes = files::add(routes);
     let routes = attachments::add(routes);
     let routes = history::add(routes);
+    let routes = pages::add(routes);
     health::add(routes)
 }

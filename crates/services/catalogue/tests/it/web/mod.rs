@@ -10,6 +10,7 @@ mod clients;
 mod faults;
 mod files;
 mod history;
+mod pages;
 mod relations;
 mod routes;
 mod stream;
