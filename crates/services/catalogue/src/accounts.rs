@@ -6,9 +6,13 @@ use ring::digest::{SHA256, digest};
 use serde::{Deserialize, Serialize};
 
 use crate::access::User;
+use crate::refusal::shortened;
 
 /// The group of accounts that may see everything, in SciCat's configuration.
 const GLOBAL: &str = "globalaccess";
+
+/// The bytes of names and groups in a token: encoded, with the other claims, they take less than 16 KiB.
+const USER_BYTES_MAX: usize = 11 << 10;
 
 /// The functional accounts, by name.
 #[derive(Default)]
@@ -84,7 +88,9 @@ impl Accounts {
             if name.is_empty() || account.password.is_empty() {
                 return Err(format!("the account `{name}` needs a username and a password"));
             }
-            if accounts.insert(name.clone(), account.build()).is_some() {
+            let account = account.build();
+            fits(&account.user)?;
+            if accounts.insert(name.clone(), account).is_some() {
                 return Err(format!("the account `{name}` appears twice: remove one"));
             }
         }
@@ -104,6 +110,7 @@ impl Accounts {
         }
         let groups = account.role.clone().groups();
         let user = User { id: id(name), username: name.clone(), email: account.email.clone(), groups };
+        fits(&user)?;
         if self.0.insert(name.clone(), Account { password, user }).is_some() {
             return Err(format!("the account `{name}` appears twice: remove one"));
         }
@@ -136,6 +143,19 @@ impl Role {
             Self::Many(groups) => groups,
         }
     }
+}
+
+/// Refuses a user whose token would be too long for the service.
+fn fits(user: &User) -> Result<(), String> {
+    let bytes = serde_json::to_vec(&(&user.username, &user.email, &user.groups))
+        .map_or(usize::MAX, |json| json.len());
+    if bytes <= USER_BYTES_MAX {
+        return Ok(());
+    }
+    let name = shortened(&user.username);
+    Err(format!(
+        "the account `{name}` has {bytes} bytes of groups and names: its token holds {USER_BYTES_MAX} at most"
+    ))
 }
 
 /// The 32 bytes of 64 hex digits.
@@ -199,6 +219,20 @@ mod tests {
         for (name, hash) in [("ann", of_test), ("", of_test), ("bob", "9f"), ("bob", &plus), ("bob", "")] {
             assert!(accounts.add(&hashed(name, hash)).is_err(), "{name} {hash}");
         }
+    }
+
+    #[test]
+    fn an_account_whose_token_would_be_too_long_is_refused() {
+        let file = |groups: usize| {
+            let groups: Vec<String> = (0..groups).map(|n| format!("group-{n:06}")).collect();
+            serde_json::json!([{"username": "a", "password": "p", "role": groups}]).to_string()
+        };
+        let accounts = Accounts::read(&file(700)).unwrap();
+        let user = accounts.login("a", "p").unwrap();
+        let sessions = plimsoll_service::security::Sessions::new(&[7; 32]).unwrap();
+        let claims = serde_json::json!([user.username, user.groups, "x".repeat(400)]);
+        assert!(sessions.sign(&claims).is_some());
+        assert!(Accounts::read(&file(2_000)).err().unwrap().contains("groups"));
     }
 
     #[test]

@@ -41,6 +41,9 @@ pub enum Refusal {
     /// 429: answers to other requests use the memory.
     #[error("too many answers are in memory: retry later")]
     Busy,
+    /// 429: too many logins failed; a login may be tried after these seconds.
+    #[error("too many logins failed: retry in {0} s")]
+    Guessed(u64),
     /// 503: the database does not answer.
     #[error("the database failed: retry")]
     Unavailable,
@@ -72,7 +75,7 @@ impl Refusal {
             Self::Conflict(_) => 409,
             Self::Precondition(_) => 412,
             Self::TooLarge => 413,
-            Self::Busy => 429,
+            Self::Busy | Self::Guessed(_) => 429,
             Self::Unavailable => 503,
         }
     }
@@ -107,6 +110,9 @@ impl Refusal {
         }
     }
 }
+
+/// The maximum number of faults of a body in an answer. The search for faults ends there.
+pub(crate) const FAULTS_MAX: usize = 50;
 
 /// The text of a client in a message: at most 100 characters.
 pub(crate) fn shortened(text: &str) -> String {

@@ -17,6 +17,7 @@ use crate::access::Rules;
 use crate::api;
 use crate::api::state::State;
 use crate::fill::{self, Fill};
+use crate::guesses::Guesses;
 use crate::settings::{self, Settings, Typed};
 use crate::storage::{self, Store};
 
@@ -110,6 +111,7 @@ pub async fn start(settings: Settings) -> Result<Running, StartError> {
         store,
         rules: Rules::new(settings.roles),
         accounts: settings.accounts,
+        guesses: settings.failures.map(Guesses::new),
         sessions: Sessions::new(&secret).map_err(StartError::Storage)?,
         token: settings.token,
         datasets: settings.datasets,

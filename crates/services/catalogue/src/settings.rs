@@ -4,10 +4,11 @@ use std::fs;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
+use plimsoll_service::cors::Cors;
 use plimsoll_service::part::{Part, both};
 use plimsoll_service::settings::{self, Error, Http};
 use plimsoll_service::tls::Tls;
-use plimsoll_service::{Limits, Span, redact};
+use plimsoll_service::{Limits, Rate, Span, redact};
 use ring::rand::{SecureRandom, SystemRandom};
 use serde::de::MapAccess;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -39,6 +40,8 @@ pub struct Typed {
     pub limits: Limits,
     /// Certificate and key; plain HTTP if absent.
     pub tls: Option<Tls>,
+    /// The origins whose pages may use the catalogue from a browser.
+    pub cors: Cors,
 }
 
 /// The section `database`.
@@ -73,6 +76,8 @@ pub struct Login {
     pub secret_in_database: bool,
     /// The life of a token.
     pub token: Span,
+    /// Failed logins of an address for one name, and ten times as many of an address; unlimited if absent.
+    pub failures: Option<Rate>,
 }
 
 /// The section `datasets`.
@@ -95,6 +100,7 @@ impl Default for Typed {
             datasets: Datasets::default(),
             limits: CatalogueLimits::default().0,
             tls: None,
+            cors: Cors::default(),
         }
     }
 }
@@ -113,6 +119,7 @@ impl Default for Login {
             secret_file: None,
             secret_in_database: false,
             token: Span::seconds(3_600),
+            failures: Some(Rate { per_s: 0.1, burst: 10 }),
         }
     }
 }
@@ -130,7 +137,6 @@ impl Default for CatalogueLimits {
     fn default() -> Self {
         Self(Limits {
             body_bytes_max: 16 << 20,
-            batch_bytes_max: 64 << 20,
             bodies_bytes_max: 256 << 20,
             head_bytes_max: 80 << 10,
             ..Limits::default()
@@ -176,6 +182,8 @@ pub struct Settings {
     pub secret_in_database: bool,
     /// The life of a token.
     pub token: Span,
+    /// The limit of failed logins.
+    pub failures: Option<Rate>,
     /// The groups of each role.
     pub roles: Roles,
     /// New datasets.
@@ -189,6 +197,7 @@ impl Typed {
     /// [`Error`].
     pub fn build(self, base: &Path) -> Result<Settings, Error> {
         settings::check("datasets", self.datasets.fault())?;
+        settings::check("login", self.login.failures.and_then(|rate| rate.fault("failures")))?;
         let login = |why: String| Error::Section { section: "login", why };
         let mut accounts = match &self.login.accounts_file {
             None => Accounts::default(),
@@ -212,12 +221,14 @@ impl Typed {
             return Err(login(format!("the secret is too short: give it {SECRET_BYTES} bytes or more")));
         }
         Ok(Settings {
-            http: Http::build(self.listen, self.limits, None, self.tls.as_ref(), base, &[])?,
+            http: Http::build(self.listen, self.limits, None, self.tls.as_ref(), base, &[])?
+                .with_cors(self.cors)?,
             database: self.database,
             accounts,
             secret,
             secret_in_database: self.login.secret_in_database,
             token: self.login.token,
+            failures: self.login.failures,
             roles: self.roles,
             datasets: self.datasets,
         })
@@ -266,7 +277,7 @@ mod tests {
         let shown = rest.split_once("```").unwrap().0;
         assert_eq!(settings::read::<Typed>(shown).unwrap(), Typed::default());
         let keys = serde_json::to_value(Typed::default()).unwrap();
-        for section in ["database", "login", "roles", "datasets"] {
+        for section in ["database", "login", "roles", "datasets", "cors"] {
             for key in keys[section].as_object().unwrap().keys() {
                 assert!(shown.contains(&format!("  {key}:")), "{section}.{key}");
             }
@@ -283,7 +294,9 @@ mod tests {
             ("login: {secret_file: none}", "none"),
             ("login: {secret_file: Cargo.toml, secret_in_database: true}", "not both"),
             ("login: {accounts: [{username: a, password_sha256: 12}]}", "64 hex digits"),
+            ("login: {failures: {per_s: 0.0, burst: 1}}", "failures needs"),
             ("datasets: {pid_prefix: ''}", "pid_prefix"),
+            ("cors: {origins: [data.example.org]}", "without a path"),
         ] {
             let typed = settings::read::<Typed>(text).map(|typed| typed.build(Path::new(".")).err());
             let said = typed.map_or_else(|error| error.to_string(), |error| error.unwrap().to_string());

@@ -1,6 +1,7 @@
 //! Defines an endpoint: one method of one path, the body it accepts, and its answer.
 
 use std::fmt;
+use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use axum::body::Bytes;
@@ -56,6 +57,8 @@ pub struct Call {
     pub params: Vec<(String, String)>,
     /// The query, not decoded.
     pub query: Option<String>,
+    /// The address of the client, or of the proxy in front of the service.
+    pub address: IpAddr,
     /// The headers.
     pub headers: HeaderMap,
     /// The body.

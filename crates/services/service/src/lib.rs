@@ -7,10 +7,10 @@
 //! * [`Product`]: the program around a service, for `plimsoll serve`.
 //! * [`Endpoint`]: one method of one path; [`Routes`] lists them; every service also has `/healthz`, `/readyz`, `/metrics`
 //!   and `/openapi.json`.
-//! * [`settings`]: the sections `limits`, `security` and `tls` of a settings file, and the listener's rules; [`mod@part`]: a section
+//! * [`settings`]: the sections `limits`, `security`, `tls` and `cors` of a settings file, and the listener's rules; [`mod@part`]: a section
 //!   that is read into two structs.
 //! * [`Context`]: the shared state of all requests: state, limits, clock, memory budget.
-//! * [`Problem`]: a refusal; [`reply`] makes the other answers.
+//! * [`Problem`]: a refusal; [`reply`] makes the other answers; [`mod@page`]: frames pages for browsers.
 //! * [`query`], [`body`], [`lines`], [`strict_json`], [`name`], [`timestamp`]: parse requests strictly.
 //! * [`budget`]: limits memory; [`blocking`]: runs CPU-bound work on other threads.
 
@@ -24,6 +24,7 @@ pub mod redact;
 pub mod span;
 pub mod timestamp;
 
+pub mod cors;
 pub mod limits;
 pub mod part;
 pub mod security;
@@ -32,6 +33,7 @@ pub mod tls;
 
 pub mod body;
 pub mod lines;
+pub mod page;
 pub mod problem;
 pub mod query;
 pub mod reply;
@@ -57,11 +59,12 @@ pub use budget::{Budget, BudgetError, Reservation};
 pub use clock::Clock;
 pub use context::{Context, State};
 pub use endpoint::{Call, Endpoint, Identifies};
-pub use limits::Limits;
+pub use limits::{Limits, Rate};
 pub use lines::{Line, Lines};
 pub use openapi::About;
 pub use problem::{InvalidField, Kind, Problem};
 pub use product::{DatabaseClient, Product, StartError};
+pub use rate_limit::RateLimiter;
 pub use reply::Answer;
 pub use routes::{Route, Routes};
 pub use security::Scope;

@@ -125,9 +125,16 @@ impl Limits {
                     .into(),
             );
         }
-        let bad = |rate: &Rate| !rate.per_s.is_finite() || rate.per_s < RATE_MIN || rate.burst == 0;
-        self.rate.as_ref().filter(|rate| bad(rate)).map(|_| {
-            format!("rate needs per_s of {RATE_MIN} or more and a burst of 1 or more; omit it for no limit")
+        self.rate.as_ref().and_then(|rate| rate.fault("rate"))
+    }
+}
+
+impl Rate {
+    /// The reason why the rate is invalid, or `None`. `name` is that of the setting.
+    pub fn fault(&self, name: &str) -> Option<String> {
+        let bad = !self.per_s.is_finite() || self.per_s < RATE_MIN || self.burst == 0;
+        bad.then(|| {
+            format!("{name} needs per_s of {RATE_MIN} or more and a burst of 1 or more; omit it for no limit")
         })
     }
 }

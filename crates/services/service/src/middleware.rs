@@ -10,11 +10,13 @@ use axum::extract::rejection::RawPathParamsRejection;
 use axum::extract::{RawPathParams, Request, State as AxumState};
 use axum::http::header::ORIGIN;
 use axum::http::{HeaderMap, Method, Response, request};
+use axum::middleware::from_fn_with_state;
 use axum::routing::{MethodFilter, on};
 use tokio::sync::SemaphorePermit;
 
 use crate::body::{self, Takes};
 use crate::context::{Context, State};
+use crate::cors::{self, Cors};
 use crate::endpoint::{Call, Identifies};
 use crate::metrics::EndpointMetrics;
 use crate::problem::{Kind, Problem};
@@ -37,7 +39,7 @@ struct Handler<S> {
 }
 
 /// The router of a service. The context has one [`EndpointMetrics`] for each route.
-pub(crate) fn router<S: State>(context: Arc<Context<S>>, routes: &Routes<S>) -> Router {
+pub(crate) fn router<S: State>(context: Arc<Context<S>>, routes: &Routes<S>, cors: Cors) -> Router {
     let mount = |router: Router<Arc<Context<S>>>, (route, metrics): (&Route<S>, &Arc<EndpointMetrics>)| {
         let handler = Arc::new(Handler {
             scope: route.scope,
@@ -58,7 +60,11 @@ pub(crate) fn router<S: State>(context: Arc<Context<S>>, routes: &Routes<S>) -> 
     };
     let no_method =
         || async { S::refusal(&Problem::new(Kind::Method, "the header Allow lists the supported methods")) };
-    router.fallback(no_path).method_not_allowed_fallback(no_method).with_state(context)
+    let router = router.fallback(no_path).method_not_allowed_fallback(no_method).with_state(context);
+    if cors.is_empty() {
+        return router;
+    }
+    router.layer(from_fn_with_state(Arc::new(cors), cors::layer))
 }
 
 type Params = Result<RawPathParams, RawPathParamsRejection>;
@@ -201,6 +207,6 @@ async fn call<S>(
     };
     let (media, body, memory) = body::read(takes, &parts.headers, body, limits, bodies).await?;
     let query = parts.uri.query().map(str::to_owned);
-    let lines = Mutex::new(lines);
-    Ok(Call { params, query, headers: parts.headers, body, media, lines, _memory: memory })
+    let (lines, address) = (Mutex::new(lines), address(&parts));
+    Ok(Call { params, query, address, headers: parts.headers, body, media, lines, _memory: memory })
 }

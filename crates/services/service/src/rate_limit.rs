@@ -1,11 +1,10 @@
 //! Limits the request rate of each caller by the generic cell rate algorithm (ITU-T I.371), in bounded memory.
 
 use std::collections::HashMap;
-use std::hash::{BuildHasher, RandomState};
-use std::sync::{Mutex, PoisonError};
+use std::hash::{BuildHasher, Hash, RandomState};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::limits::Rate;
-use crate::security::Caller;
 
 /// The number of shards, each with its own lock.
 const SHARDS: usize = 16;
@@ -34,6 +33,11 @@ struct Shard {
 }
 
 impl Shard {
+    /// The caller's own limit, or the limit that callers share when the shard is full.
+    fn key(&self, hash: u64) -> u64 {
+        if self.callers.len() < CALLERS_MAX || self.callers.contains_key(&hash) { hash } else { 0 }
+    }
+
     fn sweep(&mut self, now_ns: u64) {
         if self.callers.len() >= CALLERS_MAX && now_ns.saturating_sub(self.swept_ns) >= SWEEP_EVERY_NS {
             self.callers.retain(|_, due_ns| *due_ns > now_ns);
@@ -55,21 +59,39 @@ impl RateLimiter {
     ///
     /// # Errors
     /// The seconds after which the caller may retry.
-    pub fn check(&self, caller: &Caller, now_ns: u64) -> Result<(), u64> {
-        let hash = self.hasher.hash_one(caller);
-        let shard = &self.shards[usize::try_from(hash % SHARDS as u64).unwrap_or_default()];
-        let mut shard = shard.lock().unwrap_or_else(PoisonError::into_inner);
+    pub fn check(&self, caller: &impl Hash, now_ns: u64) -> Result<(), u64> {
+        let (mut shard, hash) = self.shard(caller);
         shard.sweep(now_ns);
-        let callers = &mut shard.callers;
-        let key = if callers.len() < CALLERS_MAX || callers.contains_key(&hash) { hash } else { 0 };
-        let due_ns = callers.entry(key).or_insert(0);
+        let key = shard.key(hash);
+        let due_ns = shard.callers.entry(key).or_insert(0);
         let start_ns = (*due_ns).max(now_ns);
-        let debt_ns = start_ns - now_ns;
-        if debt_ns > self.debt_ns_max {
-            return Err((debt_ns - self.debt_ns_max).div_ceil(1_000_000_000).max(1));
+        if let Some(seconds) = self.wait_s(start_ns - now_ns) {
+            return Err(seconds);
         }
         *due_ns = start_ns.saturating_add(self.cost_ns);
         Ok(())
+    }
+
+    /// Looks whether a caller may send a request, and counts none.
+    ///
+    /// # Errors
+    /// The seconds after which the caller may retry.
+    pub fn look(&self, caller: &impl Hash, now_ns: u64) -> Result<(), u64> {
+        let (shard, hash) = self.shard(caller);
+        let due_ns = shard.callers.get(&shard.key(hash)).copied().unwrap_or(0);
+        self.wait_s(due_ns.saturating_sub(now_ns)).map_or(Ok(()), Err)
+    }
+
+    fn shard(&self, caller: &impl Hash) -> (MutexGuard<'_, Shard>, u64) {
+        let hash = self.hasher.hash_one(caller);
+        let shard = &self.shards[usize::try_from(hash % SHARDS as u64).unwrap_or_default()];
+        (shard.lock().unwrap_or_else(PoisonError::into_inner), hash)
+    }
+
+    /// The seconds until a debt allows a request. `None` if it does now.
+    fn wait_s(&self, debt_ns: u64) -> Option<u64> {
+        let over_ns = debt_ns.checked_sub(self.debt_ns_max).filter(|over_ns| *over_ns > 0)?;
+        Some(over_ns.div_ceil(1_000_000_000).max(1))
     }
 }
 
@@ -78,6 +100,7 @@ mod tests {
     use std::net::IpAddr;
 
     use super::*;
+    use crate::security::Caller;
 
     const MS: u64 = 1_000_000;
 
@@ -94,6 +117,17 @@ mod tests {
         let passed = (200..10_200).filter(|now_ms| at(*now_ms).is_ok()).count();
         assert_eq!(passed, 100, "10 seconds at 10 requests a second");
         assert_eq!([at(60_000), at(60_000), at(60_000), at(60_000)], [Ok(()), Ok(()), Ok(()), Err(1)]);
+    }
+
+    #[test]
+    fn a_look_counts_nothing() {
+        let limiter = RateLimiter::new(Rate { per_s: 0.1, burst: 2 });
+        for _ in 0..2 {
+            assert_eq!([limiter.look(&"a", 0), limiter.look(&"a", 0)], [Ok(()), Ok(())]);
+            assert_eq!(limiter.check(&"a", 0), Ok(()));
+        }
+        assert_eq!((limiter.look(&"a", 0), limiter.check(&"a", 0)), (Err(10), Err(10)));
+        assert_eq!((limiter.look(&"b", 0), limiter.look(&"a", 10_000 * MS)), (Ok(()), Ok(())));
     }
 
     #[test]

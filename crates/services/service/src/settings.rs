@@ -7,6 +7,7 @@ use std::sync::Arc;
 use rustls::ServerConfig;
 use serde::de::DeserializeOwned;
 
+use crate::cors::Cors;
 use crate::limits::Limits;
 use crate::redact;
 use crate::security::config::Security;
@@ -23,6 +24,8 @@ pub struct Http {
     pub authenticator: Option<Authenticator>,
     /// TLS; plain HTTP if absent.
     pub tls: Option<Arc<ServerConfig>>,
+    /// The origins whose pages may use the service.
+    pub cors: Cors,
 }
 
 /// Invalid settings.
@@ -74,7 +77,18 @@ impl Http {
         let authenticator =
             security.map(|security| Authenticator::build(security, base, scopes)).transpose()?;
         let tls = tls.map(|tls| tls.load(base)).transpose()?;
-        Ok(Self { listen, limits, authenticator, tls })
+        Ok(Self { listen, limits, authenticator, tls, cors: Cors::default() })
+    }
+}
+
+impl Http {
+    /// Lets the pages of some origins use the service.
+    ///
+    /// # Errors
+    /// [`Error::Section`] if an origin is invalid.
+    pub fn with_cors(self, cors: Cors) -> Result<Self, Error> {
+        check("cors", cors.fault())?;
+        Ok(Self { cors, ..self })
     }
 }
 

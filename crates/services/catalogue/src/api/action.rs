@@ -78,6 +78,8 @@ pub(super) enum Reply {
     Created(Value),
     /// 200 without a body.
     Empty,
+    /// A page.
+    Page(Response<Body>),
 }
 
 impl Request {
@@ -103,17 +105,35 @@ impl Request {
     /// # Errors
     /// Other answers use the memory, or the answer is too large.
     pub(super) fn take(&self, bytes: usize) -> Result<(), Refusal> {
+        self.reserve(bytes, "ask for fewer documents, or for some fields of them")
+    }
+
+    /// Takes memory for the bytes of a block of files that the answer shows.
+    ///
+    /// # Errors
+    /// Other answers use the memory, or the answer is too large.
+    pub(super) fn take_files(&self, bytes: usize) -> Result<(), Refusal> {
+        self.reserve(
+            bytes,
+            "page the files of its dataset with GET /api/v3/origdatablocks/fullquery/files or /api/v4/origdatablocks/files",
+        )
+    }
+
+    fn reserve(&self, bytes: usize, remedy: &str) -> Result<(), Refusal> {
         self.memory.grow(bytes.saturating_mul(JSON_FACTOR)).map_err(|error| match error {
             BudgetError::Busy => Refusal::Busy,
-            BudgetError::TooLarge { .. } => {
-                Refusal::bad("the answer is too large: ask for fewer documents, or for some fields of them")
-            }
+            BudgetError::TooLarge { .. } => Refusal::bad(format!("the answer is too large: {remedy}")),
         })
     }
 
     /// The time.
     pub(super) fn now(&self) -> DateTime {
         DateTime::from_millis(self.context.clock.now_ms())
+    }
+
+    /// The time on the monotonic clock.
+    pub(super) fn now_ns(&self) -> u64 {
+        self.context.clock.now_ns()
     }
 
     /// The user.
@@ -170,12 +190,19 @@ impl Request {
         read: impl FnOnce(Value) -> Result<T, Refusal> + Send + 'static,
     ) -> Result<T, Refusal> {
         let body = self.call.body.clone();
-        let is_short = body.len() <= INLINE_BYTES_MAX;
-        let work = move || {
-            let value = body::json(&body).map_err(|problem| Refusal::bad(problem.detail()))?;
-            read(value)
-        };
-        if is_short { work() } else { blocking::run(work).await.unwrap_or(Err(Refusal::Unavailable)) }
+        self.converted(move || read(body::json(&body).map_err(|problem| Refusal::bad(problem.detail()))?))
+            .await
+    }
+
+    /// Runs work on the values of the body; of a long body on another thread.
+    ///
+    /// # Errors
+    /// Those of the work.
+    pub(super) async fn converted<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> Result<T, Refusal> + Send + 'static,
+    ) -> Result<T, Refusal> {
+        apart(self.call.body.len(), work).await
     }
 
     /// The body as JSON.
@@ -185,6 +212,20 @@ impl Request {
     pub(super) async fn json(&self) -> Result<Value, Refusal> {
         self.parsed(Ok).await
     }
+}
+
+/// Runs work on a text of this many bytes; on a long one on another thread, so that other requests do not wait.
+///
+/// # Errors
+/// Those of the work.
+pub(super) async fn apart<T: Send + 'static>(
+    bytes: usize,
+    work: impl FnOnce() -> Result<T, Refusal> + Send + 'static,
+) -> Result<T, Refusal> {
+    if bytes <= INLINE_BYTES_MAX {
+        return work();
+    }
+    blocking::run(work).await.unwrap_or(Err(Refusal::Unavailable))
 }
 
 /// The endpoint of an action.
@@ -219,6 +260,24 @@ impl Reply {
             Self::Found(body) => tag::json(StatusCode::OK, &body, request),
             Self::Created(body) => tag::json(StatusCode::CREATED, &body, request),
             Self::Empty => reply::empty(StatusCode::OK),
+            Self::Page(page) => page,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn work_on_a_long_body_leaves_the_thread_of_the_requests() {
+        let here = thread::current().id();
+        for (bytes, is_apart) in [(0, false), (INLINE_BYTES_MAX, false), (INLINE_BYTES_MAX + 1, true)] {
+            let there = apart(bytes, || Ok(thread::current().id())).await.unwrap();
+            assert_eq!(there != here, is_apart, "{bytes}");
+        }
+        assert_eq!(apart(INLINE_BYTES_MAX + 1, || Err::<(), _>(Refusal::Busy)).await, Err(Refusal::Busy));
     }
 }

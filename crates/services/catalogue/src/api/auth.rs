@@ -33,7 +33,14 @@ async fn login(request: Request) -> Result<Reply, Refusal> {
     }
     let (state, body) = (request.state(), request.json().await?);
     let text = |name: &str| body.get(name).and_then(Value::as_str).unwrap_or_default();
-    let user = state.accounts.login(text("username"), text("password")).ok_or(Refusal::Unauthorized)?;
+    let (address, name, now_ns) = (request.call.address, text("username"), request.now_ns());
+    if let Some(guesses) = &state.guesses {
+        guesses.look(address, name, now_ns).map_err(Refusal::Guessed)?;
+    }
+    let Some(user) = state.accounts.login(name, text("password")) else {
+        state.guesses.iter().for_each(|guesses| guesses.failed(address, name, now_ns));
+        return Err(Refusal::Unauthorized);
+    };
     let life_s = i64::try_from(state.token.duration().as_secs()).unwrap_or(i64::MAX);
     let now: DateTime = request.now();
     let claims = Claims::new(user, now.timestamp_millis(), life_s);

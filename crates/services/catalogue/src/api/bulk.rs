@@ -1,10 +1,12 @@
 //! Creates many datasets, one per line.
 
+use std::sync::Arc;
+
 use bson::{Document, doc};
 use plimsoll_service::{Line, Routes, strict_json};
 use serde_json::{Value, json};
 
-use super::action::{Of, Reply, Request, action};
+use super::action::{Of, Reply, Request, action, apart};
 use super::datasets::made;
 use super::state::State;
 use super::stream::{HELD_FACTOR, unread};
@@ -39,6 +41,7 @@ struct Work {
 
 async fn bulk(request: Request) -> Result<Reply, Refusal> {
     request.caller.user().ok_or(Refusal::Forbidden)?;
+    let request = Arc::new(request);
     let mut lines = request.call.lines().ok_or_else(|| Refusal::bad("the body is missing"))?;
     let mut work = Work::default();
     while let Some(line) = lines.next().await.map_err(|problem| unread(&problem))? {
@@ -47,7 +50,7 @@ async fn bulk(request: Request) -> Result<Reply, Refusal> {
                 "send at most {LINES_MAX} lines at once; the first ones are stored"
             )));
         }
-        work.add(&request, &line);
+        work.add(&request, line).await;
         let has_room = lines.hold(HELD_FACTOR * work.waiting_bytes).is_ok();
         if !has_room || work.waiting.len() == BATCH_MAX || work.waiting_bytes > BATCH_BYTES_MAX {
             work.store(&request).await?;
@@ -58,22 +61,24 @@ async fn bulk(request: Request) -> Result<Reply, Refusal> {
 }
 
 impl Work {
-    fn add(&mut self, request: &Request, line: &Line) {
-        let body = strict_json::parse(&line.text).map_err(|error| Refusal::bad(error.to_string()));
-        let dataset = body.and_then(|body| {
-            request.take(RESULT_BYTES)?;
-            made(request, &body, Version::V4)
+    async fn add(&mut self, request: &Arc<Request>, line: Line) {
+        let (Line { number, text }, maker) = (line, request.clone());
+        let bytes = text.len();
+        let dataset = apart(bytes, move || {
+            let body = strict_json::parse(&text).map_err(|error| Refusal::bad(error.to_string()))?;
+            maker.take(RESULT_BYTES)?;
+            made(&maker, &body, Version::V4)
         });
-        let result = match dataset {
+        let result = match dataset.await {
             Ok(dataset) => {
                 let pid = dataset.get_str("_id").unwrap_or_default().to_owned();
                 self.waiting.push((self.results.len(), dataset));
-                self.waiting_bytes += line.text.len();
+                self.waiting_bytes += bytes;
                 Ok(pid)
             }
             Err(refusal) => Err(refusal),
         };
-        self.results.push((line.number, result));
+        self.results.push((number, result));
     }
 
     async fn store(&mut self, request: &Request) -> Result<(), Refusal> {

@@ -21,7 +21,7 @@ use crate::storage;
 use crate::{Refusal, moment};
 
 /// The maximum number of attempts at a change while others change the same dataset.
-const ATTEMPTS_MAX: u32 = 5;
+pub(super) const ATTEMPTS_MAX: u32 = 5;
 
 action!(CreateV3, POST "/api/v3/datasets", "create_dataset_v3", Json, "Create a dataset", |it| create(it, Version::V3));
 action!(CreateV4, POST "/api/v4/datasets", "create_dataset", Json, "Create a dataset", |it| create(it, Version::V4));
@@ -118,6 +118,14 @@ pub(super) async fn changeable(request: &Request, pid: &str, change: Change) -> 
     Ok(dataset)
 }
 
+/// Decides whether the caller may change a dataset that has changed since the request began.
+pub(super) fn may(
+    request: &Request,
+    change: Change,
+) -> impl Fn(&Document) -> Result<(), Refusal> + Send + Sync + '_ {
+    move |dataset| request.state().rules.change(&request.caller, &Owned::of(dataset), change)
+}
+
 async fn read_v3(request: Request) -> Result<Reply, Refusal> {
     let query = filter::translate(request.filter()?, Dialect::V3)?;
     let mut dataset = readable(&request).await?;
@@ -193,6 +201,7 @@ pub(super) async fn relation_of(
     Ok(match relation {
         Relation::OrigDatablocks => {
             let mut blocks = Vec::new();
+            let room = |bytes| request.take_files(bytes);
             for head in store.blocks(pid, &room).await? {
                 blocks.push(block::show(&store.whole_block(head, &room).await?));
             }
@@ -206,18 +215,17 @@ pub(super) async fn relation_of(
 async fn patch(request: Request, version: Version) -> Result<Reply, Refusal> {
     request.caller.user().ok_or(Refusal::Forbidden)?;
     let body = request.json().await?;
-    let dataset = changed(&request, &body, version, Change::Update).await?;
+    let dataset = changed(&request, body, version, Change::Update).await?;
     Ok(Reply::Found(show(&dataset, version).into()))
 }
 
 async fn replace(request: Request, version: Version) -> Result<Reply, Refusal> {
     request.caller.user().ok_or(Refusal::Forbidden)?;
     let body = request.json().await?;
-    let types = &request.state().datasets.types;
-    let make = |stored: &Document| {
-        let pid = request.part("pid").to_owned();
-        let creation =
-            Creation { pid, by: request.username(), at: request.now(), types, tape_redundancy: None };
+    let types = request.state().datasets.types.clone();
+    let (pid, by, at) = (request.part("pid").to_owned(), request.username().to_owned(), request.now());
+    let make = move |stored: &Document| {
+        let creation = Creation { pid: pid.clone(), by: &by, at, types: &types, tape_redundancy: None };
         dataset::replace(stored, &body, version, &creation)
     };
     let dataset = altered(&request, Change::Update, make).await?;
@@ -230,12 +238,12 @@ async fn replace(request: Request, version: Version) -> Result<Reply, Refusal> {
 /// Those of [`altered`].
 pub(super) async fn changed(
     request: &Request,
-    body: &Value,
+    body: Value,
     version: Version,
     change: Change,
 ) -> Result<Document, Refusal> {
     let form = form(request);
-    altered(request, change, |stored| dataset::patch(stored, body, version, form)).await
+    altered(request, change, move |stored| dataset::patch(stored, &body, version, form)).await
 }
 
 /// Changes the dataset of the path by the patch that `make` returns. Returns the dataset after it.
@@ -245,14 +253,15 @@ pub(super) async fn changed(
 async fn altered(
     request: &Request,
     change: Change,
-    make: impl Fn(&Document) -> Result<Patch, Refusal> + Send + Sync,
+    make: impl Fn(&Document) -> Result<Patch, Refusal> + Send + Sync + 'static,
 ) -> Result<Document, Refusal> {
-    let pid = request.part("pid");
+    let (pid, make) = (request.part("pid"), Arc::new(make));
     request.take(request.call.body.len())?;
     for _ in 0..ATTEMPTS_MAX {
         let stored = changeable(request, pid, change).await?;
         unmodified(request, &stored)?;
-        let patch = make(&stored)?;
+        let make = make.clone();
+        let (stored, patch) = request.converted(move || make(&stored).map(|patch| (stored, patch))).await?;
         if patch.is_empty() {
             return Ok(stored);
         }

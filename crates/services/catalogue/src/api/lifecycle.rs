@@ -34,7 +34,7 @@ fn lifecycle(dataset: &Document) -> Value {
 async fn patch(request: Request, version: Version) -> Result<Reply, Refusal> {
     request.caller.user().ok_or(Refusal::Forbidden)?;
     let body = json!({"datasetlifecycle": request.json().await?});
-    let dataset = changed(&request, &body, version, Change::Lifecycle).await?;
+    let dataset = changed(&request, body, version, Change::Lifecycle).await?;
     Ok(Reply::Found(match version {
         Version::V3 => show(&dataset, version).into(),
         Version::V4 => lifecycle(&dataset),

@@ -102,8 +102,8 @@ async fn listed(
 ) -> Result<Reply, Refusal> {
     let state = request.state();
     let after = request.parameter("after");
-    let query = if after.is_some() { query.followed() } else { query };
     let cursor = after.filter(|text| !text.is_empty()).map(Cursor::parse).transpose()?;
+    let query = if after.is_some() { query.followed(cursor.as_ref())? } else { query };
     let page = state.store.list(access, &query, cursor.as_ref(), &|bytes| request.take(bytes)).await?;
     let mut datasets = Vec::with_capacity(page.documents.len());
     for document in &page.documents {

@@ -7,6 +7,7 @@ pub mod bulk;
 pub mod datasets;
 pub mod files;
 pub mod health;
+pub mod history;
 pub mod keys;
 pub mod lifecycle;
 pub mod lists;
@@ -15,6 +16,7 @@ pub mod stream;
 
 mod action;
 mod identity;
+mod pages;
 mod path;
 mod problems;
 mod tag;
@@ -58,5 +60,7 @@ fn routes() -> Routes<State> {
     let routes = stream::add(routes);
     let routes = files::add(routes);
     let routes = attachments::add(routes);
+    let routes = history::add(routes);
+    let routes = pages::add(routes);
     health::add(routes)
 }

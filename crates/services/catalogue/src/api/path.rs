@@ -1,8 +1,8 @@
 //! Reads paths in any case, and with a slash at their end, as SciCat does.
 
 /// The fixed segments in lower case that open a path: `/api/v3/datasets`.
-const OPENING: [&str; 9] =
-    ["api", "v3", "v4", "auth", "users", "datasets", "origdatablocks", "attachments", "health"];
+const OPENING: [&str; 10] =
+    ["api", "v3", "v4", "auth", "users", "datasets", "origdatablocks", "attachments", "health", "history"];
 /// The fixed segments in the position of a PID or another key: `/api/v3/datasets/count`.
 const BESIDES_KEYS: [&str; 13] = [
     "login",
@@ -41,6 +41,9 @@ const KEY_PLACE: usize = 4;
 pub(super) fn canonical(path: &str) -> Option<String> {
     let trimmed = path.trim_end_matches('/');
     let segments: Vec<&str> = trimmed.split('/').collect();
+    if !segments.get(1).is_some_and(|segment| segment.eq_ignore_ascii_case(OPENING[0])) {
+        return None;
+    }
     let is_public = segments.get(KEY_PLACE).is_some_and(|segment| segment.eq_ignore_ascii_case("public"));
     let read = |(place, segment): (usize, &&str)| -> String {
         let fixed = fixed(place, is_public).iter().find(|fixed| fixed.eq_ignore_ascii_case(segment));
@@ -86,9 +89,12 @@ mod tests {
 
     #[test]
     fn a_pid_that_equals_a_fixed_segment_of_another_place_stays() {
-        for path in
-            ["/api/v3/datasets/Size", "/api/v3/datasets/OrigDatablocks", "/api/v4/datasets/public/Self"]
-        {
+        for path in [
+            "/datasets/Users",
+            "/api/v3/datasets/Size",
+            "/api/v3/datasets/OrigDatablocks",
+            "/api/v4/datasets/public/Self",
+        ] {
             assert_eq!(canonical(path), None, "{path}");
         }
     }

@@ -1,7 +1,7 @@
 //! Answers refused requests in SciCat's shapes.
 
 use axum::body::Body;
-use axum::http::header::{CONTENT_TYPE, HeaderValue};
+use axum::http::header::{CONTENT_TYPE, HeaderValue, RETRY_AFTER};
 use axum::http::{Response, StatusCode};
 use plimsoll_service::{Kind, Problem, reply};
 use serde_json::{Value, json};
@@ -12,7 +12,11 @@ use crate::storage;
 /// The answer to a refused request.
 pub(super) fn refused(refusal: &Refusal) -> Response<Body> {
     let status = StatusCode::from_u16(refusal.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-    reply::json(status, &refusal.body())
+    let mut response = reply::json(status, &refusal.body());
+    if let Refusal::Guessed(seconds) = refusal {
+        response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(*seconds));
+    }
+    response
 }
 
 /// The answer to a request that the service refuses before the endpoint, with the service's headers.

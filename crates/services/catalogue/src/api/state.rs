@@ -12,6 +12,7 @@ use tokio::task::AbortHandle;
 use super::{path, problems};
 use crate::access::Rules;
 use crate::accounts::Accounts;
+use crate::guesses::Guesses;
 use crate::settings::Datasets;
 use crate::storage::Store;
 
@@ -28,6 +29,8 @@ pub struct State {
     pub rules: Rules,
     /// The functional accounts.
     pub accounts: Accounts,
+    /// The failed logins; `None` without a limit.
+    pub guesses: Option<Guesses>,
     /// The tokens.
     pub sessions: Sessions,
     /// The life of a token.

@@ -5,7 +5,7 @@ use plimsoll_service::{Kind, Lines, Problem, Routes, strict_json};
 use serde_json::Value;
 
 use super::action::{Of, Reply, Request, action};
-use super::datasets::changeable;
+use super::datasets::{changeable, may};
 use super::state::State;
 use crate::Refusal;
 use crate::access::Change;
@@ -36,7 +36,7 @@ async fn stream(request: Request) -> Result<Reply, Refusal> {
     }
     head.size = stated.unwrap_or_else(|| writer.bytes());
     let files = writer.files();
-    let mut body = block::show(&writer.finish(&head).await?);
+    let mut body = block::show(&writer.finish(&head, &may(&request, Change::Update)).await?);
     if let Some(body) = body.as_object_mut() {
         body.remove("dataFileList");
         body.insert("numberOfFiles".into(), files.into());

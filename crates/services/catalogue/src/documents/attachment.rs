@@ -7,7 +7,7 @@ use super::json::object;
 use super::schema::Kind;
 use super::value::typed;
 use crate::Refusal;
-use crate::refusal::shortened;
+use crate::refusal::{FAULTS_MAX, shortened};
 
 /// The fields of a body.
 const FIELDS: [(&str, Kind); 14] = [
@@ -30,12 +30,64 @@ const FIELDS: [(&str, Kind); 14] = [
 const TARGETS_MAX: usize = 20;
 /// The key of an attachment, in each version.
 const KEYS: [&str; 2] = ["aid", "id"];
+/// The fields of a stored attachment that no body changes.
+const KEPT: [&str; 5] = ["_id", "aid", "createdBy", "createdAt", "__v"];
 
 /// Reads a body. `dataset` is the PID in the path, if any.
 ///
 /// # Errors
 /// The faults of the body, or no dataset.
 pub fn read(body: &Value, dataset: Option<&str>) -> Result<Document, Refusal> {
+    let (mut document, faults) = fields(body)?;
+    if let Some(pid) = dataset {
+        document.insert("datasetId", pid);
+    }
+    related(document, faults)
+}
+
+/// The parts of an attachment that a body changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Extent {
+    /// The fields of the body.
+    Given,
+    /// All fields: those that the body leaves out are removed.
+    All,
+}
+
+/// Reads the body of a change of a stored attachment. Returns its new stored form. A body may name other datasets.
+///
+/// # Errors
+/// The faults of the body, another key, or no dataset.
+pub fn changed(
+    stored: &Document,
+    body: &Value,
+    extent: Extent,
+    by: &str,
+    at: DateTime,
+) -> Result<Document, Refusal> {
+    let (mut given, mut faults) = fields(body)?;
+    let key = stored.get("_id");
+    if KEYS.into_iter().any(|name| given.remove(name).is_some_and(|stated| Some(&stated) != key)) {
+        faults.push("aid must be that of the path".into());
+    }
+    let is_kept = |name: &str| extent == Extent::Given || KEPT.contains(&name);
+    let mut document: Document = stored
+        .iter()
+        .filter(|(name, _)| is_kept(name))
+        .map(|(name, value)| (name.clone(), value.clone()))
+        .collect();
+    match (given.contains_key("relationships"), given.contains_key("datasetId")) {
+        (true, false) => drop(document.remove("datasetId")),
+        (false, true) => drop(document.remove("relationships")),
+        _ => (),
+    }
+    document.extend(given);
+    document.extend(doc! {"updatedBy": by, "updatedAt": at});
+    related(document, faults)
+}
+
+/// The fields of a body, and its faults.
+fn fields(body: &Value) -> Result<(Document, Vec<String>), Refusal> {
     let fields = body.as_object().ok_or_else(|| Refusal::bad("the body must be an object"))?;
     let (mut document, mut faults) = (Document::new(), Vec::new());
     for (name, value) in fields.iter().filter(|(_, value)| !value.is_null()) {
@@ -43,10 +95,15 @@ pub fn read(body: &Value, dataset: Option<&str>) -> Result<Document, Refusal> {
             Ok(value) => drop(document.insert(name, value)),
             Err(fault) => faults.push(fault),
         }
+        if faults.len() == FAULTS_MAX {
+            break;
+        }
     }
-    if let Some(pid) = dataset {
-        document.insert("datasetId", pid);
-    }
+    Ok((document, faults))
+}
+
+/// Names the datasets of an attachment in both forms, unless there is a fault.
+fn related(mut document: Document, mut faults: Vec<String>) -> Result<Document, Refusal> {
     let targets = targets(&document);
     match targets.first().map(|pid| (*pid).to_owned()) {
         _ if targets.len() > TARGETS_MAX => {
@@ -144,6 +201,33 @@ mod tests {
     fn a_stated_key_is_kept() {
         let read = read(&json!({"aid": "x", "datasetId": "a"}), None).unwrap();
         assert_eq!(store(read, &doc! {}, "1", "ann", DateTime::from_millis(0)).get_str("_id").unwrap(), "x");
+    }
+
+    #[test]
+    fn a_change_keeps_the_key_and_a_replacement_keeps_nothing_else() {
+        let at = DateTime::from_millis;
+        let body = json!({"aid": "x", "caption": "c", "thumbnail": "t", "datasetId": "a"});
+        let stored = store(read(&body, None).unwrap(), &doc! {"ownerGroup": "g"}, "1", "ann", at(0));
+        let change = |body: Value, extent| changed(&stored, &body, extent, "bob", at(9));
+        let given = change(json!({"caption": "new", "id": "x"}), Extent::Given).unwrap();
+        let mut expected = stored.clone();
+        expected.extend(doc! {"caption": "new", "updatedBy": "bob", "updatedAt": at(9)});
+        assert_eq!(show(&given), show(&expected));
+        let all = change(json!({"caption": "new", "datasetId": "b"}), Extent::All).unwrap();
+        assert_eq!((targets(&all), all.get_str("createdBy").unwrap()), (vec!["b"], "ann"));
+        assert!(!all.contains_key("thumbnail") && !all.contains_key("ownerGroup"));
+        let moved = json!({"relationships": [{"targetId": "b", "targetType": "dataset"}]});
+        assert_eq!(targets(&change(moved, Extent::Given).unwrap()), ["b"]);
+        assert_eq!(targets(&change(json!({"datasetId": "b"}), Extent::Given).unwrap()), ["b"]);
+        for (body, extent) in [
+            (json!({"aid": "y"}), Extent::Given),
+            (json!({"caption": "c"}), Extent::All),
+            (json!({"relationships": []}), Extent::Given),
+            (json!({"_id": "y"}), Extent::Given),
+            (json!({"createdBy": "eve"}), Extent::Given),
+        ] {
+            assert!(change(body.clone(), extent).is_err(), "{body}");
+        }
     }
 
     #[test]

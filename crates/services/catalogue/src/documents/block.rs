@@ -56,13 +56,50 @@ pub struct Head {
 /// # Errors
 /// The faults of the body.
 pub fn read(body: &Value, dataset: Option<&str>) -> Result<(Head, Vec<Document>), Refusal> {
-    let mut faults = Vec::new();
     let empty = Map::new();
     let fields = body.as_object().unwrap_or(&empty);
-    let others = fields.keys().filter(|name| !BLOCK.contains(&name.as_str()));
-    faults.extend(others.map(|name| format!("property {} should not exist", shortened(name))));
+    let mut faults = unknown(fields);
     let head = head(fields, dataset, &mut faults);
-    let list = fields.get("dataFileList").and_then(Value::as_array).filter(|list| !list.is_empty());
+    let files = files(fields.get("dataFileList"), &mut faults);
+    if faults.is_empty() { Ok((head, files)) } else { Err(Refusal::Properties(faults)) }
+}
+
+/// A change of a block: the parts that a body names.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Patch {
+    /// The bytes of all files.
+    pub size: Option<i64>,
+    /// The algorithm of the checksums.
+    pub checksum: Option<String>,
+    /// All files.
+    pub files: Option<Vec<Document>>,
+}
+
+/// Reads the body of a change of a block of a dataset. `null` changes nothing.
+///
+/// # Errors
+/// The faults of the body.
+pub fn patch(body: &Value, dataset: &str) -> Result<Patch, Refusal> {
+    let fields = body.as_object().ok_or_else(|| Refusal::bad("the body must be an object"))?;
+    let mut faults = unknown(fields);
+    let given = |name: &str| fields.get(name).filter(|value| !value.is_null());
+    if given("datasetId").is_some_and(|pid| pid.as_str() != Some(dataset)) {
+        faults.push("datasetId must be that of the block".into());
+    }
+    let size = given("size").and_then(|value| size(Some(value), &mut faults));
+    let checksum = given("chkAlg").and_then(|value| checksum(Some(value), &mut faults));
+    let files = given("dataFileList").map(|value| files(Some(value), &mut faults));
+    if faults.is_empty() { Ok(Patch { size, checksum, files }) } else { Err(Refusal::Properties(faults)) }
+}
+
+fn unknown(fields: &Map<String, Value>) -> Vec<String> {
+    let others = fields.keys().filter(|name| !BLOCK.contains(&name.as_str()));
+    others.take(FAULTS_MAX).map(|name| format!("property {} should not exist", shortened(name))).collect()
+}
+
+/// The stored files of a list.
+fn files(list: Option<&Value>, faults: &mut Vec<String>) -> Vec<Document> {
+    let list = list.and_then(Value::as_array).filter(|list| !list.is_empty());
     if list.is_none() {
         faults.push("dataFileList should not be empty".into());
     }
@@ -76,7 +113,7 @@ pub fn read(body: &Value, dataset: Option<&str>) -> Result<(Head, Vec<Document>)
             break;
         }
     }
-    if faults.is_empty() { Ok((head, files)) } else { Err(Refusal::Properties(faults)) }
+    files
 }
 
 fn head(fields: &Map<String, Value>, dataset: Option<&str>, faults: &mut Vec<String>) -> Head {
@@ -88,21 +125,29 @@ fn head(fields: &Map<String, Value>, dataset: Option<&str>, faults: &mut Vec<Str
     if dataset.is_empty() {
         faults.push("datasetId should not be empty".into());
     }
-    let size = fields.get("size").and_then(Value::as_i64).filter(|size| *size >= 0);
+    let size = size(fields.get("size"), faults).unwrap_or_default();
+    Head { dataset, size, checksum: checksum(fields.get("chkAlg"), faults) }
+}
+
+fn size(value: Option<&Value>, faults: &mut Vec<String>) -> Option<i64> {
+    let size = value.and_then(Value::as_i64).filter(|size| *size >= 0);
     match size {
         None => faults.push("size must be an integer number and not less than 0".into()),
         Some(size) if size > SIZE_MAX => faults.push(too_much()),
         Some(_) => (),
     }
-    let checksum = match fields.get("chkAlg") {
+    size
+}
+
+fn checksum(value: Option<&Value>, faults: &mut Vec<String>) -> Option<String> {
+    match value {
         None | Some(Value::Null) => None,
         Some(Value::String(name)) if !name.is_empty() => Some(name.clone()),
         Some(_) => {
             faults.push("chkAlg must be a string and not empty".into());
             None
         }
-    };
-    Head { dataset, size: size.unwrap_or_default(), checksum }
+    }
 }
 
 /// The stored form of a file.
@@ -216,17 +261,23 @@ pub fn store(
     if let Some(checksum) = &head.checksum {
         document.insert("chkAlg", checksum);
     }
-    for name in INHERITED {
-        if let Some(value) = creation.dataset.get(name) {
-            document.insert(name, value.clone());
-        }
-    }
+    inherit(&mut document, creation.dataset);
     document.insert("dataFileList", files);
     if !starts.is_empty() {
         document.insert("parts", starts.len() as i32);
         document.insert(PART_STARTS, starts);
     }
     document
+}
+
+/// Gives a block the access of its dataset.
+pub fn inherit(block: &mut Document, dataset: &Document) {
+    for name in INHERITED {
+        match dataset.get(name) {
+            Some(value) => drop(block.insert(name, value.clone())),
+            None => drop(block.remove(name)),
+        }
+    }
 }
 
 /// A stored part of a block.
@@ -238,6 +289,23 @@ pub fn part(block: &str, number: i32, files: Vec<Document>) -> Document {
 pub fn file_count(block: &Document) -> i64 {
     let listed = || block.get_array("dataFileList").map_or(0, |list| list.len() as i64);
     block.get_i64("fileCount").unwrap_or_else(|_| listed())
+}
+
+/// Whether a block has more documents than its head.
+pub fn is_long(block: &Document) -> bool {
+    block.get_i32("parts").unwrap_or(0) > 0
+}
+
+/// The body of a head. A head of several documents is shown without its files, which are not all of them.
+pub fn show_head(block: &Document) -> Value {
+    let mut body = show(block);
+    if is_long(block)
+        && let Some(fields) = body.as_object_mut()
+    {
+        fields.remove("dataFileList");
+        fields.insert("numberOfFiles".into(), file_count(block).into());
+    }
+    body
 }
 
 /// The body of a stored block.
@@ -322,6 +390,26 @@ mod tests {
         let many = with("dataFileList", vec![json!({}); 100_000].into());
         let Err(Refusal::Properties(faults)) = read(&many, None) else { panic!("it is refused") };
         assert_eq!(faults.len(), FAULTS_MAX);
+    }
+
+    #[test]
+    fn a_change_names_the_parts_that_it_changes() {
+        let nothing = Patch { size: None, checksum: None, files: None };
+        assert_eq!(patch(&json!({"datasetId": "a/b", "size": null}), "a/b"), Ok(nothing));
+        let (head, files) = read(&body(), None).unwrap();
+        let whole = Patch { size: Some(head.size), checksum: head.checksum, files: Some(files) };
+        assert_eq!(patch(&body(), "a/b"), Ok(whole));
+        for body in [
+            json!({"datasetId": "c"}),
+            json!({"size": -1}),
+            json!({"chkAlg": ""}),
+            json!({"dataFileList": []}),
+            json!({"dataFileList": {"$set": 1}}),
+            json!({"fileCount": 1}),
+            json!([]),
+        ] {
+            assert_eq!(patch(&body, "a/b").unwrap_err().status(), 400, "{body}");
+        }
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use bson::{Bson, DateTime, Document, doc};
 use serde_json::{Map, Value, json};
 
-use super::dataset::Patch;
+use super::dataset::{self, Patch, Version};
 use super::json::{object, shown};
 
 /// The bytes of both sides of an entry: the server accepts 16 MiB with the other fields.
@@ -66,8 +66,7 @@ fn bytes(document: &Document) -> usize {
 
 /// An entry in the form of version 3: `{updatedBy, updatedAt, field: {previousValue, currentValue}}`.
 pub fn show(entry: &Document) -> Value {
-    let part = |name: &str| entry.get_document(name).map(object).unwrap_or_default();
-    let (before, after) = (part("before"), part("after"));
+    let (before, after) = (side(entry, "before"), side(entry, "after"));
     let mut names: Vec<&String> = before.keys().chain(after.keys()).collect();
     names.sort();
     names.dedup();
@@ -79,6 +78,21 @@ pub fn show(entry: &Document) -> Value {
         names.into_iter().filter(|name| !STAMPS.contains(&name.as_str())).map(change).collect();
     for (name, stored) in STAMPS.into_iter().zip(["user", "timestamp"]) {
         body.insert(name.into(), entry.get(stored).map_or(Value::Null, shown));
+    }
+    body.into()
+}
+
+/// The fields of a dataset on one side of an entry.
+fn side(entry: &Document, name: &str) -> Map<String, Value> {
+    entry.get_document(name).map(|side| dataset::show(side, Version::V4)).unwrap_or_default()
+}
+
+/// An entry as the history lists it.
+pub fn record(entry: &Document) -> Value {
+    let mut body = object(entry);
+    body.remove("__v");
+    for name in ["before", "after"] {
+        body.insert(name.into(), side(entry, name).into());
     }
     body.into()
 }
@@ -103,6 +117,16 @@ mod tests {
                 "updatedAt": "1970-01-01T00:00:00.000Z", "updatedBy": "bob",
             })
         );
+    }
+
+    #[test]
+    fn an_entry_shows_a_dataset_as_an_answer_does() {
+        let stored = doc! {"_id": "a", "uncountedBlocks": ["x"], "scientificMetadata": {"a%2Eb": 1}};
+        let shown = record(&delete(&stored, "bob", DateTime::from_millis(0)));
+        assert_eq!(shown["before"], json!({"pid": "a", "scientificMetadata": {"a.b": 1}}));
+        let patch = Patch { set: doc! {"scientificMetadata": {"a%2Eb": 2}}, unset: vec![] };
+        let change = show(&update(&stored, &patch, "bob", DateTime::from_millis(0)));
+        assert_eq!(change["scientificMetadata"]["currentValue"], json!({"a.b": 2}));
     }
 
     #[test]

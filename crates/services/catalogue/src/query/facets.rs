@@ -79,6 +79,11 @@ fn without(key: Option<&str>, conditions: &[Condition]) -> Document {
 }
 
 impl Facet {
+    /// The field in the stored document, if a dataset has one value of it.
+    pub fn single(&self) -> Option<&str> {
+        (self.kind != Kind::Texts).then_some(self.path.as_str())
+    }
+
     /// The aggregation: `{_id: value, count}`, the last values first.
     pub fn pipeline(&self, access: &Document) -> Vec<Document> {
         let path = Bson::String(format!("${}", self.path));

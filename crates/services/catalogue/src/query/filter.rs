@@ -154,7 +154,14 @@ mod tests {
     fn a_list_that_is_followed_shows_the_field_of_its_order() {
         let find = translated(json!({"fields": ["owner"]}), Dialect::V4).unwrap();
         assert_eq!(find.projection, Some(doc! {"owner": 1}));
-        assert_eq!(find.followed().projection, Some(doc! {"owner": 1, "createdAt": 1}));
+        let followed = find.followed(None).unwrap();
+        assert_eq!(followed.projection, Some(doc! {"owner": 1, "createdAt": 1}));
+        let unordered = translated(json!({}), Dialect::V3).unwrap();
+        assert_eq!(unordered.followed(None).unwrap().page.sort, doc! {"createdAt": -1, "_id": -1});
+        for order in ["createdAt:asc", "size:desc", "createdAt:desc,size:desc"] {
+            let other = translated(json!({"limits": {"order": order}}), Dialect::V3).unwrap();
+            assert_eq!(other.followed(None).unwrap_err().status(), 400, "{order}");
+        }
     }
 
     #[test]

@@ -5,12 +5,14 @@
 //! * [`filter`]: `filter` of version 3 and of version 4.
 //! * [`full`]: `fields` and `limits` of version 3's `fullquery`.
 //! * [`facets`]: `facets` of `fullfacet`.
+//! * [`history`]: the filter of the history.
 //! * [`page`]: skip, limit, sort and the cursor of a list; [`mod@include`]: the relations that an answer includes.
 
 pub mod facets;
 pub mod files;
 pub mod filter;
 pub mod full;
+pub mod history;
 pub mod include;
 pub mod page;
 
@@ -48,14 +50,27 @@ pub struct Find {
 }
 
 impl Find {
-    /// The query of a list with a cursor. It also shows the field of the list's order, because the cursor contains it.
-    #[must_use]
-    pub fn followed(mut self) -> Self {
-        let place = self.page.sort.keys().next().filter(|name| page::KEYSET.contains(&name.as_str()));
-        if let (Some(projection), Some(name)) = (&mut self.projection, place) {
+    /// The query of a list that a cursor pages: from its start, or after a place. A list without an order begins with the newest dataset.
+    /// The query also shows the field of the order, because the cursor contains it.
+    ///
+    /// # Errors
+    /// No cursor can page the order of the list.
+    pub fn followed(mut self, after: Option<&page::Cursor>) -> Result<Self, Refusal> {
+        if let Some(cursor) = after {
+            self.page.sort = cursor.sort();
+        } else if self.page.sort.is_empty() {
+            self.page.sort = doc! {page::KEYSET[0]: -1, "_id": -1};
+        }
+        let Some(name) = page::Cursor::field(&self.page.sort) else {
+            let dates = page::KEYSET.join(", ");
+            return Err(Refusal::bad(format!(
+                "`after` pages a list by one date, the newest first: order it by one of {dates}, or page with skip"
+            )));
+        };
+        if let Some(projection) = &mut self.projection {
             projection.insert(name, 1);
         }
-        self
+        Ok(self)
     }
 }
 

@@ -8,13 +8,15 @@ use serde_json::{Map, Value, json};
 use super::bounds::{LIMIT_MAX, SKIP_MAX, SORTS_MAX};
 use super::dialect::Dialect;
 use super::field::Field;
-use super::{bounds::NAME_BYTES_MAX, unknown};
+use super::unknown;
 use crate::Refusal;
 
 /// The default limit of version 3.
 const LIMIT_V3: u64 = 100;
 /// The default limit of version 4.
 const LIMIT_V4: u64 = 10;
+/// The longest cursor, in bytes: a PID of 512 bytes, escaped and encoded.
+const TEXT_BYTES_MAX: usize = 8 << 10;
 /// The date fields by which a cursor may page, newest first.
 pub(super) const KEYSET: [&str; 3] = ["createdAt", "creationTime", "updatedAt"];
 
@@ -140,7 +142,8 @@ fn sort_document(sorts: &[(String, i32)], dialect: Dialect) -> Result<Document, 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Cursor {
     field: &'static str,
-    at: DateTime,
+    /// `None`: the document has no date. Such documents end the list.
+    at: Option<DateTime>,
     id: String,
 }
 
@@ -148,7 +151,10 @@ impl Cursor {
     /// The place of a stored document in a list with this order; `None` if a cursor cannot page it.
     pub fn of(document: &Document, sort: &Document) -> Option<Self> {
         let field = Self::field(sort)?;
-        let at = *document.get_datetime(field).ok()?;
+        let at = match document.get(field) {
+            None | Some(Bson::Null) => None,
+            Some(date) => Some(date.as_datetime().copied()?),
+        };
         Some(Self { field, at, id: document.get_str("_id").ok()?.to_owned() })
     }
 
@@ -161,7 +167,7 @@ impl Cursor {
 
     /// The form for clients, which they return as it is.
     pub fn text(&self) -> String {
-        let parts = json!([self.field, self.at.timestamp_millis(), self.id]);
+        let parts = json!([self.field, self.at.map(DateTime::timestamp_millis), self.id]);
         BASE64_URL_SAFE_NO_PAD.encode(parts.to_string())
     }
 
@@ -171,13 +177,14 @@ impl Cursor {
     /// The text is no cursor.
     pub fn parse(text: &str) -> Result<Self, Refusal> {
         let invalid = || Refusal::bad("after needs the cursor of an earlier page");
-        if text.len() > 2 * NAME_BYTES_MAX {
+        if text.len() > TEXT_BYTES_MAX {
             return Err(invalid());
         }
         let bytes = BASE64_URL_SAFE_NO_PAD.decode(text).map_err(|_| invalid())?;
-        let (name, ms, id): (String, i64, String) = serde_json::from_slice(&bytes).map_err(|_| invalid())?;
+        let (name, ms, id): (String, Option<i64>, String) =
+            serde_json::from_slice(&bytes).map_err(|_| invalid())?;
         let field = KEYSET.into_iter().find(|known| *known == name).ok_or_else(invalid)?;
-        Ok(Self { field, at: DateTime::from_millis(ms), id })
+        Ok(Self { field, at: ms.map(DateTime::from_millis), id })
     }
 
     /// The order of the list.
@@ -187,8 +194,14 @@ impl Cursor {
 
     /// The condition on the documents after this place. The first part bounds the scan of the index.
     pub fn condition(&self) -> Document {
-        let (field, at, id) = (self.field, self.at, &self.id);
-        doc! {field: {"$lte": at}, "$or": [{field: {"$lt": at}}, {"_id": {"$lt": id}}]}
+        let (field, id) = (self.field, &self.id);
+        match self.at {
+            None => doc! {field: null, "_id": {"$lt": id}},
+            // A comparison by `$lte` would leave out the documents without a date.
+            Some(at) => doc! {
+                field: {"$not": {"$gt": at}}, "$or": [{field: {"$ne": at}}, {"_id": {"$lt": id}}],
+            },
+        }
     }
 }
 
@@ -250,11 +263,18 @@ mod tests {
         let sort = doc! {"createdAt": -1, "_id": -1};
         let cursor = Cursor::of(&document, &sort).unwrap();
         let read = Cursor::parse(&cursor.text()).unwrap();
-        assert_eq!((&read, read.sort()), (&cursor, sort));
+        assert_eq!((&read, read.sort()), (&cursor, sort.clone()));
         let at = DateTime::from_millis(5);
-        let after =
-            doc! {"createdAt": {"$lte": at}, "$or": [{"createdAt": {"$lt": at}}, {"_id": {"$lt": "a/b"}}]};
+        let after = doc! {
+            "createdAt": {"$not": {"$gt": at}}, "$or": [{"createdAt": {"$ne": at}}, {"_id": {"$lt": "a/b"}}],
+        };
         assert_eq!(read.condition(), after);
+        let quotes = "\"".repeat(512);
+        for document in [doc! {"_id": &quotes}, doc! {"_id": &quotes, "createdAt": at}] {
+            let cursor = Cursor::of(&document, &sort).unwrap();
+            assert_eq!(Cursor::parse(&cursor.text()).unwrap(), cursor);
+        }
+        assert_eq!(Cursor::of(&doc! {"_id": "a", "createdAt": "soon"}, &sort), None);
         assert_eq!(Cursor::of(&document, &doc! {"size": -1, "_id": -1}), None);
         assert_eq!(Cursor::of(&document, &doc! {"createdAt": 1, "_id": 1}), None);
     }

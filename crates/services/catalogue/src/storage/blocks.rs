@@ -1,11 +1,12 @@
 //! Stores blocks of files: any number of files, published atomically, counted with their dataset.
 
-use bson::{DateTime, Document, doc};
+use bson::{Bson, DateTime, Document, doc};
 use futures_util::TryStreamExt;
 
+use super::datasets::{access, as_read, inherited, later};
 use super::error::{fits, is_duplicate};
 use super::transaction::{self, Matches, Outcome, Write};
-use super::{Error, READ_MAX, Room, Store, Transactions, room};
+use super::{ACCESS_ATTEMPTS_MAX, Check, Error, READ_MAX, Room, Store, Transactions, room};
 use crate::Refusal;
 use crate::documents::block::{self, Creation, Head, Splitter};
 
@@ -62,12 +63,13 @@ impl Store {
         head: &Head,
         creation: Creation<'_>,
         files: &[Document],
+        may: Check<'_>,
     ) -> Result<Document, Error> {
         let mut writer = self.block_writer(creation);
         for file in files {
             writer.push(file.clone()).await?;
         }
-        writer.finish(head).await
+        writer.finish(head, may).await
     }
 
     /// The heads of the blocks of a dataset: each with all its files, or with the first of many.
@@ -79,12 +81,21 @@ impl Store {
         room::read(found.await?, room).await
     }
 
-    /// The head of a block of a dataset.
+    /// The head of a block of a dataset, or of any dataset.
     ///
     /// # Errors
     /// The answer has no room, or the server failed.
-    pub async fn block(&self, pid: &str, id: &str, room: Room<'_>) -> Result<Option<Document>, Error> {
-        let found = self.blocks.find(doc! {"_id": id, "datasetId": pid}).limit(1).max_time(READ_MAX);
+    pub async fn block(
+        &self,
+        pid: Option<&str>,
+        id: &str,
+        room: Room<'_>,
+    ) -> Result<Option<Document>, Error> {
+        let mut filter = doc! {"_id": id};
+        if let Some(pid) = pid {
+            filter.insert("datasetId", pid);
+        }
+        let found = self.blocks.find(filter).limit(1).max_time(READ_MAX);
         Ok(room::read(found.await?, room).await?.pop())
     }
 
@@ -101,7 +112,7 @@ impl Store {
     /// # Errors
     /// The answer has no room, or the server failed.
     pub async fn whole_block(&self, mut head: Document, room: Room<'_>) -> Result<Document, Error> {
-        if head.get_i32("parts").unwrap_or(0) == 0 {
+        if !block::is_long(&head) {
             return Ok(head);
         }
         let id = head.get_str("_id").unwrap_or_default().to_owned();
@@ -109,7 +120,7 @@ impl Store {
         let parts = room::read(parts, room).await?;
         if let Ok(files) = head.get_array_mut("dataFileList") {
             for mut part in parts {
-                if let Some(bson::Bson::Array(more)) = part.remove("dataFileList") {
+                if let Some(Bson::Array(more)) = part.remove("dataFileList") {
                     files.extend(more);
                 }
             }
@@ -117,23 +128,80 @@ impl Store {
         Ok(head)
     }
 
-    /// Removes a block, and subtracts it from the counts of its dataset.
+    /// Changes a block that was read as `head`, and the counts of its dataset. Returns the head after it.
     ///
     /// # Errors
-    /// [`Error::Changed`] if it does not exist any more.
-    pub async fn delete_block(&self, head: &Document) -> Result<(), Error> {
+    /// [`Error::Changed`] if the block has changed since; a refusal if the files do not fit into one document.
+    pub async fn update_block(
+        &self,
+        head: &Document,
+        patch: block::Patch,
+        user: &str,
+        now: DateTime,
+    ) -> Result<Document, Error> {
+        let before = head.get("updatedAt").cloned().unwrap_or(Bson::Null);
+        let set = changes(head, patch, doc! {"updatedBy": user, "updatedAt": later(&before, now)})?;
+        let mut changed = head.clone();
+        changed.extend(set.clone());
+        if set.contains_key("dataFileList") && fits(&changed).is_err() {
+            return Err(Refusal::bad(
+                "these files need several documents: remove the block and add a new one",
+            )
+            .into());
+        }
+        let whole = |document: &Document| super::lists::whole(document, "size") as i64;
+        let (size, files) =
+            (whole(&changed) - whole(head), block::file_count(&changed) - block::file_count(head));
+        let (id, pid) = (head.get("_id").cloned(), head.get_str("datasetId").unwrap_or_default());
+        let unchanged = doc! {"_id": id, "updatedAt": before, "uncounted": {"$ne": true}};
+        let more = doc! {"$inc": {"size": size, "numberOfFiles": files}};
+        let writes = [
+            Write::Update(self.blocks.clone(), unchanged, doc! {"$set": set}, Matches::Some),
+            Write::Update(self.datasets.clone(), doc! {"_id": pid}, more, Matches::Some),
+        ];
+        let _locked = self.locks.lock(pid).await;
+        match transaction::run(&self.client, self.transactions, &writes).await? {
+            Outcome::Done => Ok(changed),
+            Outcome::Unmatched(0) => Err(Error::Changed),
+            Outcome::Unmatched(_) => Err(Refusal::no_dataset(pid).into()),
+        }
+    }
+
+    /// Removes a block that was read as `head`, and subtracts it from the counts of its dataset.
+    ///
+    /// # Errors
+    /// [`Error::Changed`] if it has changed since, or does not exist any more.
+    pub async fn delete_block(&self, head: &Document, now: DateTime) -> Result<(), Error> {
         let id = head.get_str("_id").unwrap_or_default();
         let size = super::lists::whole(head, "size") as i64;
         let less = doc! {"$inc": {"size": -size, "numberOfFiles": -block::file_count(head)}};
         let pid = head.get_str("datasetId").unwrap_or_default();
-        let writes = [
-            Write::Delete(self.blocks.clone(), doc! {"_id": id}, Matches::Some),
+        let unchanged = doc! {"_id": id, "updatedAt": head.get("updatedAt").cloned()};
+        let long: Vec<String> = block::is_long(head).then(|| id.to_owned()).into_iter().collect();
+        let mut writes: Vec<Write> = long.iter().map(|id| self.left_to_the_sweep(id, now)).collect();
+        writes.extend([
+            Write::Delete(self.blocks.clone(), unchanged, Matches::Some),
             Write::Update(self.datasets.clone(), doc! {"_id": pid}, less, Matches::Any),
-        ];
+        ]);
         match transaction::run(&self.client, self.transactions, &writes).await? {
             Outcome::Unmatched(_) => Err(Error::Changed),
-            Outcome::Done => self.remove_parts(&[id.to_owned()]).await,
+            Outcome::Done => self.remove_left(&long).await,
         }
+    }
+
+    /// Names a block to the sweep, which removes its parts if the removal of the block ends before it does so itself.
+    pub(super) fn left_to_the_sweep(&self, id: &str, now: DateTime) -> Write {
+        Write::Upsert(self.staging.clone(), doc! {"_id": id}, doc! {"$setOnInsert": {"at": now}})
+    }
+
+    /// Removes the parts of removed blocks, then their names for the sweep.
+    pub(super) async fn remove_left(&self, blocks: &[String]) -> Result<(), Error> {
+        if blocks.is_empty() {
+            return Ok(());
+        }
+        self.remove_parts(blocks).await?;
+        self.staging.delete_many(doc! {"_id": {"$in": blocks}}).await?;
+        Ok(())
     }
 
     /// The keys of the blocks of a dataset that have parts.
@@ -218,6 +286,24 @@ impl Store {
         self.datasets.update_one(doc! {"_id": pid}, forget).await?;
         Ok(())
     }
+}
+
+/// The new values of a changed block.
+fn changes(head: &Document, patch: block::Patch, stamps: Document) -> Result<Document, Refusal> {
+    let mut set = stamps;
+    if let Some(size) = patch.size {
+        set.insert("size", size);
+    }
+    if let Some(checksum) = patch.checksum {
+        set.insert("chkAlg", checksum);
+    }
+    if let Some(files) = patch.files {
+        if block::is_long(head) {
+            return Err(Refusal::bad("the files of a long block stay: remove the block and add a new one"));
+        }
+        set.extend(doc! {"fileCount": files.len() as i64, "dataFileList": files});
+    }
+    Ok(set)
 }
 
 /// The parts of a block, by their key.
@@ -307,11 +393,13 @@ impl BlockWriter<'_> {
         Ok(())
     }
 
-    /// Publishes the block: from now on it is visible and counted. Returns its stored head.
+    /// Publishes the block: from now on it is visible and counted. Returns its stored head. If the access of the dataset has changed since
+    /// the block was begun, `may` decides again, and the block gets the new access.
     ///
     /// # Errors
-    /// [`Refusal::NotFound`] if the dataset does not exist, [`Refusal::Conflict`] if the key exists or the block took too long.
-    pub async fn finish(mut self, head: &Head) -> Result<Document, Error> {
+    /// [`Refusal::NotFound`] if the dataset does not exist, [`Refusal::Conflict`] if the key exists or the block took too long, and the
+    /// refusal of `may`.
+    pub async fn finish(mut self, head: &Head, may: Check<'_>) -> Result<Document, Error> {
         let last = std::mem::take(&mut self.splitter).finish();
         let files = match self.first.take() {
             None => last,
@@ -322,17 +410,45 @@ impl BlockWriter<'_> {
         };
         let stored = block::store(head, &self.creation, files, self.files, &self.starts);
         fits(&stored)?;
-        match self.store.transactions {
-            Transactions::Used => self.publish(head, stored).await,
-            Transactions::Missing => self.publish_in_steps(stored).await,
+        match self.publish(head, stored, may).await {
+            Err(Error::Refused(refusal)) if !self.starts.is_empty() => {
+                self.abandon().await?;
+                Err(refusal.into())
+            }
+            published => published,
         }
     }
 
-    async fn publish(&self, head: &Head, stored: Document) -> Result<Document, Error> {
+    async fn publish(&self, head: &Head, mut stored: Document, may: Check<'_>) -> Result<Document, Error> {
+        if self.store.transactions == Transactions::Missing {
+            return self.publish_in_steps(head, stored, may).await;
+        }
+        let mut dataset = self.creation.dataset.clone();
+        for _ in 0..ACCESS_ATTEMPTS_MAX {
+            match self.publish_once(head, &dataset, &stored).await {
+                Err(Error::Changed) => dataset = self.read_again(head, may).await?,
+                published => return published.map(|()| stored),
+            }
+            block::inherit(&mut stored, &dataset);
+        }
+        Err(Error::Changed)
+    }
+
+    /// The dataset, if the caller may still change it.
+    async fn read_again(&self, head: &Head, may: Check<'_>) -> Result<Document, Error> {
+        let dataset = self.store.dataset(&head.dataset).await?;
+        let dataset = dataset.ok_or_else(|| Refusal::no_dataset(&head.dataset))?;
+        may(&dataset)?;
+        Ok(dataset)
+    }
+
+    /// Publishes the block in one transaction, if the access of its dataset is still the same.
+    async fn publish_once(&self, head: &Head, dataset: &Document, stored: &Document) -> Result<(), Error> {
         let store = self.store;
-        let of_dataset = doc! {"_id": &head.dataset};
+        let mut unchanged = as_read(dataset);
+        unchanged.insert("_id", &head.dataset);
         let mut writes = vec![
-            Write::Update(store.datasets.clone(), of_dataset, counted(&stored), Matches::Some),
+            Write::Update(store.datasets.clone(), unchanged, counted(stored), Matches::Some),
             Write::Insert(store.blocks.clone(), stored.clone()),
         ];
         if !self.starts.is_empty() {
@@ -340,9 +456,9 @@ impl BlockWriter<'_> {
         }
         let _locked = store.locks.lock(&head.dataset).await;
         match transaction::run(&store.client, store.transactions, &writes).await {
-            Ok(Outcome::Done) => Ok(stored),
-            Ok(Outcome::Unmatched(0)) => Err(Refusal::no_dataset(&head.dataset).into()),
-            Ok(Outcome::Unmatched(_)) => self.swept().await.map(|()| stored),
+            Ok(Outcome::Done) => Ok(()),
+            Ok(Outcome::Unmatched(0)) => Err(Error::Changed),
+            Ok(Outcome::Unmatched(_)) => self.swept().await,
             Err(Error::Database(error)) if is_duplicate(&error) => Err(taken()),
             Err(error) => Err(error),
         }
@@ -354,7 +470,15 @@ impl BlockWriter<'_> {
         Err(Refusal::Conflict("the block took too long: send it again".into()).into())
     }
 
-    async fn publish_in_steps(&self, stored: Document) -> Result<Document, Error> {
+    /// Publishes the block in steps. A change of access between two of them reaches the block: either its dataset shows the change, or the
+    /// change finds the block.
+    async fn publish_in_steps(
+        &self,
+        head: &Head,
+        mut stored: Document,
+        may: Check<'_>,
+    ) -> Result<Document, Error> {
+        block::inherit(&mut stored, &self.read_again(head, may).await?);
         if !self.starts.is_empty() {
             // From here on a sweep leaves the parts.
             let claim = doc! {"$set": {"publishing": true}};
@@ -368,10 +492,22 @@ impl BlockWriter<'_> {
         let inserted = self.store.blocks.insert_one(&uncounted).await;
         inserted.map_err(|error| if is_duplicate(&error) { taken() } else { error.into() })?;
         self.store.count_in(&uncounted).await?;
+        self.follow(head, &mut stored).await?;
         if !self.starts.is_empty() {
             self.store.staging.delete_one(doc! {"_id": self.creation.id}).await?;
         }
         Ok(stored)
+    }
+
+    /// Gives a published block the access that its dataset has by now.
+    async fn follow(&self, head: &Head, stored: &mut Document) -> Result<(), Error> {
+        let Some(dataset) = self.store.dataset(&head.dataset).await? else { return Ok(()) };
+        if block::INHERITED.iter().any(|name| dataset.get(name) != stored.get(name)) {
+            block::inherit(stored, &dataset);
+            let id = doc! {"_id": self.creation.id};
+            self.store.blocks.update_one(id, inherited(&access(&dataset)).unwrap_or_default()).await?;
+        }
+        Ok(())
     }
 }
 

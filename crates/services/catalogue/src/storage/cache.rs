@@ -36,11 +36,14 @@ pub(super) struct Sized<V> {
     pub(super) bytes: usize,
 }
 
+/// A query under way, locked by the request that asks it: whether it has an answer.
+type Flight = tokio::sync::Mutex<bool>;
+
 /// Answers by query.
 #[derive(Debug)]
 pub(super) struct Cache<V> {
     kept: Mutex<HashMap<Vec<u8>, Kept<V>>>,
-    flights: Mutex<HashMap<Vec<u8>, Arc<tokio::sync::Mutex<()>>>>,
+    flights: Mutex<HashMap<Vec<u8>, Arc<Flight>>>,
     queries: Semaphore,
 }
 
@@ -74,24 +77,34 @@ impl<V: Clone> Cache<V> {
             return kept;
         }
         let flight = self.flight(&key);
-        let first = flight.try_lock();
-        if first.is_err() {
-            // After a quick answer all that waited ask at once; after a slow one they share it.
-            drop(flight.lock().await);
-            begun_ms = clock();
-            if let Some(kept) = self.fresh(&key, begun_ms) {
-                return kept;
+        let mut is_answered = match flight.try_lock() {
+            Ok(is_answered) => is_answered,
+            Err(_) => {
+                let is_answered = flight.lock().await;
+                begun_ms = clock();
+                if let Some(kept) = self.fresh(&key, begun_ms) {
+                    return kept;
+                }
+                is_answered
             }
+        };
+        if *is_answered {
+            // After a quick answer all that waited ask at once; after a slow one they share it.
+            drop(is_answered);
+            let answer = self.limited(work).await;
+            self.put(&key, &answer, begun_ms, clock());
+            return answer;
         }
+        // If this request is cancelled, the next one that waits takes its place.
         let answer = self.limited(work).await;
         self.put(&key, &answer, begun_ms, clock());
-        drop(first);
+        *is_answered = true;
         lock(&self.flights).remove(&key);
         answer
     }
 
     /// The query under way for a key. Queries whose callers left are forgotten.
-    fn flight(&self, key: &[u8]) -> Arc<tokio::sync::Mutex<()>> {
+    fn flight(&self, key: &[u8]) -> Arc<Flight> {
         let mut flights = lock(&self.flights);
         flights.retain(|_, flight| Arc::strong_count(flight) > 1);
         flights.entry(key.to_vec()).or_default().clone()
@@ -238,6 +251,39 @@ mod tests {
                 assert_eq!(answer.ok().map(|it| it.value), (!fails).then_some(7));
             }
             assert!(lock(&cache.flights).is_empty());
+        }
+    }
+
+    #[tokio::test]
+    async fn after_a_cancelled_request_one_of_those_that_wait_takes_its_place() {
+        let (cache, now, runs, go) = (Cache::default(), AtomicI64::new(0), AtomicU32::new(0), Notify::new());
+        let clock = || now.load(Ordering::Relaxed);
+        let query = doc! {"a": 1};
+        let ask = || {
+            cache.answer(&query, &clock, async {
+                runs.fetch_add(1, Ordering::Relaxed);
+                go.notified().await;
+                now.fetch_add(SLOW_MS, Ordering::Relaxed);
+                sized(7)
+            })
+        };
+        let first = async {
+            tokio::select! {
+                biased;
+                _ = ask() => unreachable!("it waits"),
+                () = tokio::task::yield_now() => (),
+            }
+        };
+        let wake = async {
+            for _ in 0..10 {
+                tokio::task::yield_now().await;
+            }
+            go.notify_waiters();
+        };
+        let ((), second, third, fourth, ()) = tokio::join!(first, ask(), ask(), ask(), wake);
+        assert_eq!(runs.load(Ordering::Relaxed), 2, "the cancelled one and one more");
+        for answer in [second, third, fourth] {
+            assert_eq!(answer.ok().map(|it| it.value), Some(7));
         }
     }
 }

@@ -4,7 +4,7 @@ use bson::{Bson, DateTime, Document, RawDocumentBuf, doc};
 
 use super::error::{duplicates, encoded_bytes, fits, is_duplicate};
 use super::transaction::{self, Matches, Outcome, Write};
-use super::{Error, READ_MAX, Room, Store, room};
+use super::{ACCESS_ATTEMPTS_MAX, Error, READ_MAX, Room, Store, room};
 use crate::Refusal;
 use crate::documents::block::INHERITED;
 use crate::documents::dataset::Patch;
@@ -121,22 +121,45 @@ impl Store {
     /// Removes a dataset with its blocks and attachments, and keeps it in the history.
     ///
     /// # Errors
-    /// [`Refusal::NotFound`] if it does not exist.
+    /// [`Refusal::NotFound`] if it does not exist; [`Error::Changed`] if blocks are added all the time.
     pub async fn delete(&self, stored: &Document, user: &str, now: DateTime) -> Result<(), Error> {
         let pid = stored.get_str("_id").unwrap_or_default();
+        for _ in 0..ACCESS_ATTEMPTS_MAX {
+            match self.delete_once(pid, stored, user, now).await {
+                Err(Error::Changed) => (),
+                done => return done,
+            }
+        }
+        Err(Error::Changed)
+    }
+
+    /// Removes a dataset unless a block is added or removed meanwhile.
+    async fn delete_once(
+        &self,
+        pid: &str,
+        stored: &Document,
+        user: &str,
+        now: DateTime,
+    ) -> Result<(), Error> {
+        let counts = doc! {"size": 1, "numberOfFiles": 1};
+        let counts = self.datasets.find_one(doc! {"_id": pid}).projection(counts).max_time(READ_MAX).await?;
+        let counts = counts.ok_or_else(|| Refusal::no_dataset(pid))?;
+        let count = |name: &str| counts.get(name).cloned();
+        let unchanged = doc! {"_id": pid, "size": count("size"), "numberOfFiles": count("numberOfFiles")};
         let long = self.long_blocks(pid).await?;
         let of_dataset = doc! {"datasetId": pid};
-        let writes = [
-            Write::Delete(self.datasets.clone(), doc! {"_id": pid}, Matches::Some),
+        let mut writes: Vec<Write> = long.iter().map(|id| self.left_to_the_sweep(id, now)).collect();
+        writes.extend([
+            Write::Delete(self.datasets.clone(), unchanged, Matches::Some),
             Write::Delete(self.blocks.clone(), of_dataset.clone(), Matches::Any),
             Write::Delete(self.attachments.clone(), attached_alone(pid), Matches::Any),
             Write::UpdateAll(self.attachments.clone(), attached(pid), detach(pid)),
             Write::UpdateAll(self.attachments.clone(), of_dataset, doc! {"$unset": {"datasetId": ""}}),
             Write::Insert(self.history.clone(), history::delete(stored, user, now)),
-        ];
+        ]);
         match transaction::run(&self.client, self.transactions, &writes).await? {
-            Outcome::Unmatched(_) => Err(Refusal::no_dataset(pid).into()),
-            Outcome::Done => self.remove_parts(&long).await,
+            Outcome::Unmatched(_) => Err(Error::Changed),
+            Outcome::Done => self.remove_left(&long).await,
         }
     }
 
@@ -156,20 +179,129 @@ impl Store {
         Ok(entries.into_iter().take_while(|entry| !history::is_removal(entry)).collect())
     }
 
-    /// Stores an attachment.
+    /// Entries of the history that meet conditions, the newest first.
     ///
     /// # Errors
-    /// [`Refusal::Conflict`] if its key exists.
-    pub async fn attach(&self, attachment: &Document) -> Result<(), Error> {
+    /// The answer has no room, or the server failed.
+    pub async fn changes(
+        &self,
+        filter: &Document,
+        skip: u64,
+        limit: u64,
+        room: Room<'_>,
+    ) -> Result<Vec<Document>, Error> {
+        let found = self.history.find(filter.clone()).sort(doc! {"timestamp": -1}).skip(skip);
+        // The bounds of a page fit into 63 bits.
+        room::read(found.limit(limit as i64).max_time(READ_MAX).await?, room).await
+    }
+
+    /// The number of entries of the history that meet conditions.
+    ///
+    /// # Errors
+    /// The server failed.
+    pub async fn count_changes(&self, filter: &Document) -> Result<u64, Error> {
+        Ok(self.history.count_documents(filter.clone()).max_time(READ_MAX).await?)
+    }
+
+    /// Conditions that leave out the changes of an earlier dataset with the same PID.
+    ///
+    /// # Errors
+    /// The server failed.
+    pub async fn own_changes(&self, stored: &Document, filter: Document) -> Result<Document, Error> {
+        let removals = doc! {"documentId": stored.get("_id").cloned(), "operation": "delete"};
+        let last = self.history.find_one(removals).sort(doc! {"timestamp": -1}).max_time(READ_MAX).await?;
+        let mut since = Document::new();
+        if let Ok(created) = stored.get_datetime("createdAt") {
+            since.insert("$gte", *created);
+        }
+        if let Some(removed) = last.as_ref().and_then(|entry| entry.get_datetime("timestamp").ok()) {
+            since.insert("$gt", *removed);
+        }
+        let mut own = doc! {"operation": "update"};
+        if !since.is_empty() {
+            own.insert("timestamp", since);
+        }
+        Ok(doc! {"$and": [filter, own]})
+    }
+
+    /// Stores an attachment of datasets that were read before.
+    ///
+    /// # Errors
+    /// [`Error::Changed`] if a dataset is gone or its access has changed since, [`Refusal::Conflict`] if the key exists.
+    pub async fn attach(&self, attachment: &Document, datasets: &[Document]) -> Result<(), Error> {
         fits(attachment)?;
-        let stored = self.attachments.insert_one(attachment).await;
-        stored.map(drop).map_err(|error| {
-            if is_duplicate(&error) {
-                Refusal::Conflict("An attachment with this aid already exists!".into()).into()
-            } else {
-                error.into()
+        let insert = Write::Insert(self.attachments.clone(), attachment.clone());
+        match self.with_datasets(datasets, insert).await {
+            Err(Error::Database(error)) if is_duplicate(&error) => {
+                Err(Refusal::Conflict("An attachment with this aid already exists!".into()).into())
             }
-        })
+            done => done,
+        }
+    }
+
+    /// Runs a write if datasets still have the access that they had when they were read. It marks the datasets, so that a removal or a
+    /// change of their access at the same time conflicts with it.
+    async fn with_datasets(&self, datasets: &[Document], write: Write) -> Result<(), Error> {
+        let mark = doc! {"$inc": {"attachmentChanges": 1_i64}};
+        let touch =
+            |it: &Document| Write::Update(self.datasets.clone(), as_read(it), mark.clone(), Matches::Some);
+        let writes: Vec<Write> = datasets.iter().map(touch).chain([write]).collect();
+        let pid = datasets.first().and_then(|dataset| dataset.get_str("_id").ok());
+        let _locked = self.locks.lock(pid.unwrap_or_default()).await;
+        match transaction::run(&self.client, self.transactions, &writes).await? {
+            Outcome::Done => Ok(()),
+            Outcome::Unmatched(_) => Err(Error::Changed),
+        }
+    }
+
+    /// An attachment by its key: of a dataset, or of any.
+    ///
+    /// # Errors
+    /// The answer has no room, or the server failed.
+    pub async fn attachment(
+        &self,
+        pid: Option<&str>,
+        id: &str,
+        room: Room<'_>,
+    ) -> Result<Option<Document>, Error> {
+        let mut filter = doc! {"_id": id};
+        filter.extend(pid.map(attached).unwrap_or_default());
+        let found = self.attachments.find(filter).limit(1).max_time(READ_MAX);
+        Ok(room::read(found.await?, room).await?.pop())
+    }
+
+    /// Changes an attachment that was read as `stored`. `datasets` are those that it has afterwards, as they were read.
+    ///
+    /// # Errors
+    /// [`Error::Changed`] if it has changed since, or if a dataset is gone or its access has changed.
+    pub async fn update_attachment(
+        &self,
+        stored: &Document,
+        changed: &Document,
+        datasets: &[Document],
+    ) -> Result<(), Error> {
+        fits(changed)?;
+        let unchanged =
+            doc! {"_id": stored.get("_id").cloned(), "updatedAt": stored.get("updatedAt").cloned()};
+        let set = changed.iter().filter(|(name, _)| *name != "_id");
+        let set: Document = set.map(|(name, value)| (name.clone(), value.clone())).collect();
+        let unset = stored.keys().filter(|name| !changed.contains_key(*name));
+        let unset: Document = unset.map(|name| (name.clone(), Bson::from(""))).collect();
+        let mut change = doc! {"$set": set};
+        if !unset.is_empty() {
+            change.insert("$unset", unset);
+        }
+        let update = Write::Update(self.attachments.clone(), unchanged, change, Matches::Some);
+        self.with_datasets(datasets, update).await
+    }
+
+    /// Removes an attachment.
+    ///
+    /// # Errors
+    /// [`Error::Changed`] if it does not exist any more.
+    pub async fn remove_attachment(&self, stored: &Document) -> Result<(), Error> {
+        let removed = self.attachments.delete_one(doc! {"_id": stored.get("_id").cloned()}).await?;
+        if removed.deleted_count == 1 { Ok(()) } else { Err(Error::Changed) }
     }
 
     /// The attachments of a dataset.
@@ -179,6 +311,21 @@ impl Store {
     pub async fn attachments(&self, pid: &str, room: Room<'_>) -> Result<Vec<Document>, Error> {
         let found = self.attachments.find(attached(pid)).limit(ATTACHMENTS_MAX);
         room::read(found.max_time(READ_MAX).await?, room).await
+    }
+
+    /// The image of the first attachment, by its key, that has one.
+    ///
+    /// # Errors
+    /// The answer has no room, or the server failed.
+    pub async fn thumbnail(&self, pid: &str, room: Room<'_>) -> Result<Option<String>, Error> {
+        let mut with_image = attached(pid);
+        with_image.insert("thumbnail", doc! {"$type": "string"});
+        let keys = self.attachments.find(with_image).projection(doc! {"_id": 1}).limit(ATTACHMENTS_MAX);
+        let keys = room::read(keys.max_time(READ_MAX).await?, room).await?;
+        let Some(first) = keys.iter().filter_map(|it| it.get_str("_id").ok()).min() else { return Ok(None) };
+        let image = self.attachments.find(doc! {"_id": first}).projection(doc! {"thumbnail": 1}).limit(1);
+        let image = room::read(image.max_time(READ_MAX).await?, room).await?.pop();
+        Ok(image.and_then(|attachment| attachment.get_str("thumbnail").ok().map(str::to_owned)))
     }
 
     /// The number of attachments of a dataset.
@@ -212,12 +359,32 @@ fn detach(pid: &str) -> Document {
     doc! {"$pull": {"relationships": {"targetId": pid, "targetType": "dataset"}}}
 }
 
+/// A dataset as long as its access is the same as when it was read.
+pub(super) fn as_read(dataset: &Document) -> Document {
+    let mut filter = doc! {"_id": dataset.get("_id").cloned()};
+    // A comparison with null finds a missing field.
+    filter.extend(INHERITED.map(|name| (name.to_owned(), dataset.get(name).cloned().unwrap_or(Bson::Null))));
+    filter
+}
+
+/// The access of a dataset, as a change.
+pub(super) fn access(dataset: &Document) -> Patch {
+    let mut access = Patch::default();
+    for name in INHERITED {
+        match dataset.get(name) {
+            Some(value) => drop(access.set.insert(name, value.clone())),
+            None => access.unset.push(name.to_owned()),
+        }
+    }
+    access
+}
+
 fn exists(pid: &str) -> Refusal {
     Refusal::Conflict(format!("A dataset with pid {pid} already exists!"))
 }
 
 /// The changes of a dataset's access, which its blocks and attachments take over.
-fn inherited(patch: &Patch) -> Option<Document> {
+pub(super) fn inherited(patch: &Patch) -> Option<Document> {
     let set = patch.set.iter().filter(|(name, _)| INHERITED.contains(&name.as_str()));
     let set: Document = set.map(|(name, value)| (name.clone(), value.clone())).collect();
     let unset = patch.unset.iter().filter(|name| INHERITED.contains(&name.as_str()));
@@ -228,7 +395,7 @@ fn inherited(patch: &Patch) -> Option<Document> {
 }
 
 /// The time of a change: later than the change before, so that two changes in one millisecond differ.
-fn later(before: &Bson, now: DateTime) -> DateTime {
+pub(super) fn later(before: &Bson, now: DateTime) -> DateTime {
     let after = before.as_datetime().map_or(i64::MIN, |before| before.timestamp_millis().saturating_add(1));
     DateTime::from_millis(now.timestamp_millis().max(after))
 }

@@ -3,8 +3,9 @@
 //! SciCat's text index over all fields is left out: it tokenizes every value on every write. An existing one stays.
 
 use bson::{Document, doc};
-use mongodb::IndexModel;
+use mongodb::error::ErrorKind;
 use mongodb::options::IndexOptions;
+use mongodb::{Collection, IndexModel};
 
 use super::Store;
 
@@ -26,12 +27,22 @@ const DATES: [&str; 2] = ["creationTime", "createdAt"];
 /// The fields that access depends on; each is followed by a date, so that a list needs no sort.
 const ACCESS: [&str; 4] = ["isPublished", "ownerGroup", "accessGroups", "sharedWith"];
 
+/// The codes of an index that cannot be created: other options, other keys under its name, and documents with equal keys.
+const CONFLICTS: [i32; 3] = [85, 86, 11_000];
+
 fn plain(keys: Document) -> IndexModel {
     IndexModel::builder().keys(keys).build()
 }
 
 fn with(keys: Document, options: IndexOptions) -> IndexModel {
     IndexModel::builder().keys(keys).options(options).build()
+}
+
+/// The order of an index of datasets that begins with a field, if there is one.
+pub(super) fn order(field: &str) -> Option<Document> {
+    let is = |name: &&&str| **name == field;
+    let up = DATASET_SINGLE.iter().chain(&ACCESS).find(is).map(|name| doc! {*name: 1});
+    up.or_else(|| DATES.iter().find(is).map(|name| doc! {*name: -1}))
 }
 
 fn of_datasets() -> Vec<IndexModel> {
@@ -63,7 +74,8 @@ fn of_blocks() -> Vec<IndexModel> {
 /// The refusal of the server.
 pub(super) async fn create(store: &Store) -> mongodb::error::Result<()> {
     let by_dataset = vec![plain(doc! {"datasetId": 1}), plain(doc! {"relationships.targetId": 1})];
-    let by_document = vec![plain(doc! {"documentId": 1, "timestamp": -1})];
+    let by_document =
+        vec![plain(doc! {"documentId": 1, "timestamp": -1}), plain(doc! {"subsystem": 1, "timestamp": -1})];
     let by_reader = vec![
         plain(doc! {"isPublished": 1, "key": 1}),
         plain(doc! {"userGroups": 1, "key": 1}),
@@ -77,7 +89,36 @@ pub(super) async fn create(store: &Store) -> mongodb::error::Result<()> {
         (&store.history, by_document),
         (&store.keys, by_reader),
     ] {
-        collection.create_indexes(indexes).await?;
+        create_in(collection, indexes).await?;
     }
     Ok(())
+}
+
+/// Creates indexes at once. If an existing database does not accept one of them, each by itself: an index that has the same keys or the
+/// same name with other options stays as it is, and a unique one is left out where documents are alike. The catalogue relies on the key
+/// of a document alone.
+async fn create_in(
+    collection: &Collection<Document>,
+    indexes: Vec<IndexModel>,
+) -> mongodb::error::Result<()> {
+    match collection.create_indexes(indexes.clone()).await {
+        Err(error) if is_conflict(&error) => (),
+        created => return created.map(drop),
+    }
+    for index in indexes {
+        let keys = index.keys.clone();
+        match collection.create_index(index).await {
+            Err(error) if is_conflict(&error) => {
+                let collection = collection.name();
+                tracing::warn!(collection, %keys, %error, "an index is left out: the existing data or index differs");
+            }
+            created => drop(created?),
+        }
+    }
+    Ok(())
+}
+
+/// Whether existing documents or an existing index stand against an index.
+fn is_conflict(error: &mongodb::error::Error) -> bool {
+    matches!(error.kind.as_ref(), ErrorKind::Command(refused) if CONFLICTS.contains(&refused.code))
 }

@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 
 use super::cache::{Clock, Sized};
 use super::merge::Merge;
-use super::{Error, READ_MAX, Room, Store, room};
+use super::{Error, READ_MAX, Room, Store, indexes, room};
 use crate::documents::json;
 use crate::query::facets::{Facet, Facets};
 use crate::query::page::{Cursor, Page};
@@ -136,7 +136,14 @@ impl Store {
         clock: Clock<'_>,
         room: Room<'_>,
     ) -> Result<Value, Error> {
-        let pipeline = facet.pipeline(access);
+        let mut pipeline = facet.pipeline(access);
+        if access.is_empty()
+            && facet.filter.is_empty()
+            && let Some(order) = facet.single().and_then(indexes::order)
+        {
+            // Without a condition the server would read all documents. In this order it reads the index of the field alone.
+            pipeline[0] = doc! {"$sort": order};
+        }
         let key = doc! {"stages": pipeline.clone()};
         let buckets = async {
             let buckets = self.datasets.aggregate(pipeline).max_time(READ_MAX).await?;

@@ -7,20 +7,25 @@ use std::cmp::Reverse;
 use std::collections::HashSet;
 
 use bson::{Bson, DateTime, Document, doc};
-use futures_util::future::try_join_all;
+use futures_util::{StreamExt, TryStreamExt, stream};
 
 use super::{Error, READ_MAX, Room, Store, room};
 use crate::query::under;
 
 /// The maximum number of conditions of an access that is merged. The server sorts the list of an access with more.
 const BRANCHES_MAX: usize = 64;
+/// The lists that a request reads at once.
+const LISTS_MAX: usize = 8;
+/// The lists that all requests read at once. The pool of connections is larger.
+pub(super) const ALL_LISTS_MAX: usize = 32;
 /// The maximum number of keys of each list.
 const KEYS_MAX: u64 = 1_000;
 
 /// The place of a dataset in a list by date, newest first.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Key {
-    at: DateTime,
+    /// `None`, the oldest, for a dataset without the date.
+    at: Option<DateTime>,
     id: String,
 }
 
@@ -66,7 +71,8 @@ impl Merge<'_> {
         projection: Option<&Document>,
         room: Room<'_>,
     ) -> Result<Merged, Error> {
-        let keys = try_join_all(branches.iter().map(|branch| self.keys(store, branch, room))).await?;
+        let lists: Vec<_> = branches.iter().map(|branch| self.keys(store, branch, room)).collect();
+        let keys: Vec<Vec<Key>> = stream::iter(lists).buffered(LISTS_MAX).try_collect().await?;
         let page = page(keys.into_iter().flatten().collect(), self.skip, self.limit);
         let last = page.last().filter(|_| page.len() as u64 == self.limit);
         let last = last.map(|key| doc! {"_id": &key.id, self.field: key.at});
@@ -86,6 +92,8 @@ impl Merge<'_> {
 
     /// The first keys of one condition, in the order of its index.
     async fn keys(&self, store: &Store, branch: &Document, room: Room<'_>) -> Result<Vec<Key>, Error> {
+        // The semaphore is never closed.
+        let _permit = store.lists.acquire().await;
         let mut filter = branch.clone();
         if !self.client.is_empty() {
             filter.insert("$and", vec![self.client.clone()]);
@@ -95,7 +103,7 @@ impl Merge<'_> {
         let found = found.limit((self.skip + self.limit) as i64).projection(doc! {"_id": 1, self.field: 1});
         let found = room::read(found.max_time(READ_MAX).await?, room).await?;
         let key = |document: &Document| {
-            let at = *document.get_datetime(self.field).ok()?;
+            let at = document.get_datetime(self.field).ok().copied();
             Some(Key { at, id: document.get_str("_id").ok()?.to_owned() })
         };
         Ok(found.iter().filter_map(key).collect())
@@ -171,9 +179,11 @@ mod tests {
 
     #[test]
     fn a_page_has_each_key_once_and_the_newest_first() {
-        let key = |ms, id: &str| Key { at: DateTime::from_millis(ms), id: id.into() };
+        let key = |ms: i64, id: &str| Key { at: (ms > 0).then(|| DateTime::from_millis(ms)), id: id.into() };
         let keys = vec![key(1, "a"), key(3, "c"), key(2, "b"), key(3, "c"), key(3, "d")];
         assert_eq!(page(keys.clone(), 0, 3), [key(3, "d"), key(3, "c"), key(2, "b")]);
-        assert_eq!(page(keys, 3, 3), [key(1, "a")]);
+        assert_eq!(page(keys.clone(), 3, 3), [key(1, "a")]);
+        let dateless = page([keys, vec![key(0, "z")]].concat(), 3, 3);
+        assert_eq!(dateless, [key(1, "a"), key(0, "z")]);
     }
 }

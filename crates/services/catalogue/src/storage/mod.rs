@@ -33,9 +33,16 @@ use std::time::Duration;
 
 use bson::{Document, doc};
 use mongodb::{Client, Collection, Database};
+use tokio::sync::Semaphore;
 
+use crate::Refusal;
 use cache::Cache;
 
+/// Decides whether the caller may still change a dataset, whose access has changed since it was read.
+pub type Check<'a> = &'a (dyn Fn(&Document) -> Result<(), Refusal> + Send + Sync);
+
+/// The attempts at a write while others change the dataset.
+const ACCESS_ATTEMPTS_MAX: u32 = 5;
 /// The longest time of a read on the server.
 const READ_MAX: Duration = Duration::from_secs(10);
 
@@ -65,6 +72,8 @@ pub struct Store {
     progress: Collection<Document>,
     secrets: Collection<Document>,
     locks: Arc<locks::Locks>,
+    /// Permits for the lists of merged lists.
+    lists: Arc<Semaphore>,
     counts: Arc<Cache<u64>>,
     facets: Arc<Cache<serde_json::Value>>,
 }
@@ -99,6 +108,7 @@ impl Store {
             secrets: database.collection("TokenSecret"),
             progress: database.collection("MetadataKeysProgress"),
             locks: Arc::default(),
+            lists: Arc::new(Semaphore::new(merge::ALL_LISTS_MAX)),
             counts: Arc::default(),
             facets: Arc::default(),
         }

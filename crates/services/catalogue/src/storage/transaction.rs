@@ -29,6 +29,8 @@ pub(super) enum Matches {
 pub(super) enum Write {
     Insert(Collection<Document>, Document),
     Update(Collection<Document>, Document, Document, Matches),
+    /// Updates a document, or inserts it if it does not exist.
+    Upsert(Collection<Document>, Document, Document),
     UpdateAll(Collection<Document>, Document, Document),
     Delete(Collection<Document>, Document, Matches),
 }
@@ -139,6 +141,14 @@ async fn one(write: &Write, session: &mut Option<ClientSession>) -> mongodb::err
                 None => update.await?,
             };
             Ok((updated.matched_count, *matches))
+        }
+        Write::Upsert(collection, filter, update) => {
+            let update = collection.update_one(filter.clone(), update.clone()).upsert(true);
+            match session {
+                Some(session) => update.session(session).await?,
+                None => update.await?,
+            };
+            Ok((1, Matches::Some))
         }
         Write::UpdateAll(collection, filter, update) => {
             let update = collection.update_many(filter.clone(), update.clone());

@@ -1,10 +1,14 @@
 //! Tests blocks of files: counts that are always right, and blocks of any length.
 
-use bson::Document;
+use bson::{Document, doc};
+use plimsoll_catalogue::Refusal;
 use plimsoll_catalogue::documents::block;
+use plimsoll_catalogue::documents::dataset::Patch;
 use plimsoll_catalogue::storage::Error;
 
-use crate::samples::{add, any, at, catalogue, counts, create, file, head, stored, without_transactions};
+use crate::samples::{
+    add, any, at, catalogue, counts, create, everyone, file, head, stored, without_transactions,
+};
 use crate::server;
 
 #[tokio::test]
@@ -18,10 +22,39 @@ async fn a_block_and_the_counts_of_its_dataset_change_together() {
         assert!(matches!(taken, Error::Refused(_)), "{taken}");
         assert_eq!(counts(&store, "a").await, (36, 12), "a refused block counts nothing");
         let heads = store.blocks("a", &any).await.unwrap();
-        store.delete_block(&heads[0]).await.unwrap();
+        store.delete_block(&heads[0], at(70)).await.unwrap();
         assert_eq!(counts(&store, "a").await, (21, 7));
-        assert!(matches!(store.delete_block(&heads[0]).await, Err(Error::Changed)));
+        assert!(matches!(store.delete_block(&heads[0], at(70)).await, Err(Error::Changed)));
         assert!(store.verify("a").await.unwrap().is_right());
+    }
+}
+
+#[tokio::test]
+async fn a_block_has_the_access_that_its_dataset_has_when_it_is_published() {
+    for store in [catalogue("moved").await, without_transactions("moved_in_steps").await] {
+        let dataset = create(&store, "a", 1).await;
+        let moved = Patch {
+            set: doc! {"ownerGroup": "new", "isPublished": true},
+            unset: vec!["accessGroups".into()],
+        };
+        store.update(&dataset, &moved, "ann", at(5)).await.unwrap();
+        add(&store, &dataset, "1", 5).await.unwrap();
+        let head = store.blocks("a", &any).await.unwrap().remove(0);
+        assert_eq!((head.get_str("ownerGroup").unwrap(), head.get_bool("isPublished").unwrap()), ("new", true));
+        assert!(!head.contains_key("accessGroups"));
+        let creation = block::Creation { id: "2", dataset: &dataset, by: "ann", at: at(0) };
+        let mut writer = store.block_writer(creation);
+        for number in 0..60_000 {
+            writer.push(file(number)).await.unwrap();
+        }
+        let foreign = |dataset: &Document| match dataset.get_str("ownerGroup") {
+            Ok("new") => Err(Refusal::Foreign),
+            _ => Ok(()),
+        };
+        let refused = writer.finish(&self::head("a", 1), &foreign).await.unwrap_err();
+        assert!(matches!(refused, Error::Refused(Refusal::Foreign)), "{refused}");
+        assert_eq!(counts(&store, "a").await, (15, 5));
+        assert_eq!(store.sweep(at(9_000_000)).await.unwrap(), 0, "a refused block leaves no files");
     }
 }
 
@@ -67,7 +100,7 @@ async fn a_long_block_appears_whole_and_is_read_in_order() {
     assert!(store.blocks("a", &any).await.unwrap().is_empty(), "an unfinished block is invisible");
     assert_eq!(counts(&store, "a").await, (0, 0));
     let stated = head("a", writer.bytes());
-    let stored = writer.finish(&stated).await.unwrap();
+    let stored = writer.finish(&stated, &everyone).await.unwrap();
     assert!(stored.get_i32("parts").unwrap() >= 2);
     assert_eq!(counts(&store, "a").await, (3 * FILES as i64, FILES as i64));
     let heads = store.blocks("a", &any).await.unwrap();
@@ -91,7 +124,7 @@ async fn an_abandoned_block_is_swept_after_an_hour() {
         for number in 0..60_000 {
             writer.push(file(number)).await.unwrap();
         }
-        writer.finish(&head("nowhere", 0)).await.unwrap_err();
+        drop(writer);
     };
     begin("lost", &dataset).await;
     assert_eq!(store.sweep(at(3_600_000)).await.unwrap(), 0, "it may still arrive");
@@ -101,7 +134,7 @@ async fn an_abandoned_block_is_swept_after_an_hour() {
         late.push(file(number)).await.unwrap();
     }
     assert_eq!(store.sweep(at(3_600_001)).await.unwrap(), 2);
-    let refused = late.finish(&head("a", 1)).await.unwrap_err();
+    let refused = late.finish(&head("a", 1), &everyone).await.unwrap_err();
     assert_eq!(refused.to_string(), "the block took too long: send it again");
     assert!(store.blocks("a", &any).await.unwrap().is_empty());
 }
@@ -128,7 +161,7 @@ async fn a_swept_block_is_refused_and_leaves_no_files() {
         assert!(store.blocks("a", &any).await.unwrap().is_empty());
         let database = server::database(server::shared(), name).await;
         let parts = database.collection::<Document>("OrigDatablockPart");
-        assert_eq!(parts.count_documents(bson::doc! {}).await.unwrap(), 0, "{name}");
+        assert_eq!(parts.count_documents(doc! {}).await.unwrap(), 0, "{name}");
         assert_eq!(counts(&store, "a").await, (0, 0));
     }
 }
@@ -147,7 +180,7 @@ async fn a_block_that_arrives_for_hours_is_stored() {
             }
             assert_eq!(store.sweep(at((hour + 1) * HOUR_MS - 1)).await.unwrap(), 0);
         }
-        writer.finish(&head("a", 1)).await.unwrap();
+        writer.finish(&head("a", 1), &everyone).await.unwrap();
         assert_eq!(counts(&store, "a").await, (1, 180_000));
     }
 }
@@ -165,11 +198,11 @@ async fn a_sweep_that_was_cut_off_is_finished_and_its_block_is_refused() {
         }
         let database = server::database(server::shared(), name).await;
         let staging = database.collection::<Document>("OrigDatablockStaging");
-        staging.update_one(bson::doc! {"_id": "1"}, bson::doc! {"$set": {"swept": true}}).await.unwrap();
-        writer.finish(&head("a", 1)).await.unwrap_err();
+        staging.update_one(doc! {"_id": "1"}, doc! {"$set": {"swept": true}}).await.unwrap();
+        writer.finish(&head("a", 1), &everyone).await.unwrap_err();
         assert_eq!(store.sweep(at(3_600_001)).await.unwrap(), 1);
         for left in ["OrigDatablockPart", "OrigDatablockStaging"] {
-            let left = database.collection::<Document>(left).count_documents(bson::doc! {}).await.unwrap();
+            let left = database.collection::<Document>(left).count_documents(doc! {}).await.unwrap();
             assert_eq!(left, 0, "{name}");
         }
     }
@@ -179,7 +212,7 @@ async fn a_sweep_that_was_cut_off_is_finished_and_its_block_is_refused() {
 async fn verify_corrects_a_wrong_dataset() {
     let store = catalogue("verified").await;
     let mut dataset = stored("a", 1);
-    dataset.extend(bson::doc! {"size": 99_i64, "numberOfFiles": 1_i64});
+    dataset.extend(doc! {"size": 99_i64, "numberOfFiles": 1_i64});
     store.create(&dataset).await.unwrap();
     add(&store, &dataset, "1", 5).await.unwrap();
     let sizes = store.verify("a").await.unwrap();

@@ -1,11 +1,16 @@
 //! Tests crashes: of the service between two writes, and of the server during them.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use bson::{Document, doc};
 use mongodb::Client;
+use mongodb::event::EventHandler;
+use mongodb::event::command::CommandEvent;
+use mongodb::options::ClientOptions;
 use plimsoll_catalogue::storage::{Store, Transactions};
 use plimsoll_host::Profile;
+use tokio::sync::Notify;
 use tokio::task::JoinSet;
 
 use crate::samples::{add, any, at, catalogue, counts, create};
@@ -105,6 +110,50 @@ async fn a_transaction_that_a_killed_service_left_open_blocks_its_dataset_until_
     session.abort_transaction().await.unwrap();
     add(&store, &dataset, "1", 1).await.unwrap();
     assert_eq!(counts(&store, "a").await, (3, 1));
+}
+
+/// A store whose next commit is cut off: the server gets it, and `cut` resolves before its answer.
+async fn with_cut(name: &str) -> (Store, Arc<Notify>) {
+    let cut = Arc::new(Notify::new());
+    let seen = cut.clone();
+    let mut options = ClientOptions::parse(server::uri(server::shared())).await.unwrap();
+    options.command_event_handler = Some(EventHandler::callback(move |event| match event {
+        CommandEvent::Started(started) if started.command_name == "commitTransaction" => seen.notify_one(),
+        _ => (),
+    }));
+    let database = Client::with_options(options).unwrap().database(name);
+    (Store::of(&database, Transactions::Used), cut)
+}
+
+/// A removal whose service dies after the commit leaves the files of long blocks to the sweep.
+#[tokio::test]
+async fn a_removal_that_is_cut_off_after_its_commit_leaves_no_files() {
+    const HOUR_MS: i64 = 3_600_000;
+    for of_dataset in [true, false] {
+        let name = format!("cut_removal_{of_dataset}");
+        let store = catalogue(&name).await;
+        let dataset = create(&store, "a", 1).await;
+        add(&store, &dataset, "1", 60_000).await.unwrap();
+        let head = store.blocks("a", &any).await.unwrap().remove(0);
+        let (dying, cut) = with_cut(&name).await;
+        tokio::select! {
+            biased;
+            () = cut.notified() => (),
+            result = dying.delete(&dataset, "ann", at(0)), if of_dataset => panic!("{result:?}"),
+            result = dying.delete_block(&head, at(0)), if !of_dataset => panic!("{result:?}"),
+        }
+        let gone = async {
+            while !store.blocks("a", &any).await.unwrap().is_empty() {
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(20), gone).await.unwrap();
+        let database = server::database(server::shared(), &name).await;
+        let parts = database.collection::<Document>("OrigDatablockPart");
+        assert!(parts.count_documents(doc! {}).await.unwrap() > 0, "the removal was cut off too late");
+        store.sweep(at(HOUR_MS + 1)).await.unwrap();
+        assert_eq!(parts.count_documents(doc! {}).await.unwrap(), 0, "{name}");
+    }
 }
 
 /// Adds blocks until the server dies. Returns the acknowledged ones.

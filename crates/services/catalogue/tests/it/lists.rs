@@ -9,7 +9,7 @@ use plimsoll_catalogue::query::{Dialect, facets, filter, full};
 use plimsoll_catalogue::storage::{Error, Store};
 use serde_json::{Value, json};
 
-use crate::samples::{NOW_MS, any, catalogue, create};
+use crate::samples::{NOW_MS, any, catalogue, create, stored};
 
 /// The datasets of a catalogue: every second one is published.
 const DATASETS: usize = 60;
@@ -64,6 +64,35 @@ async fn a_list_pages_by_skip_and_by_cursor_alike() {
             assert_eq!(once.len(), skipped.len());
             assert!(skipped.len() >= DATASETS / 2, "{}", skipped.len());
         }
+    }
+}
+
+#[tokio::test]
+async fn a_cursor_reaches_the_datasets_without_a_date() {
+    let store = filled("dateless").await;
+    for number in 0..20 {
+        let mut dataset = stored(&format!("q/{number:02}"), 2 * number);
+        dataset.remove("createdAt");
+        store.create(&dataset).await.unwrap();
+    }
+    for caller in [Caller::Anonymous, user(&["g1", "h2"]), user(&["admin"])] {
+        let access = access(&caller);
+        let find = full::translate(None, Some(r#"{"limit": 7}"#)).unwrap().followed(None).unwrap();
+        let (mut followed, mut after) = (Vec::new(), None);
+        loop {
+            let listing = store.list(&access, &find, after.as_ref(), &any).await.unwrap();
+            followed.extend(pids(&listing.documents));
+            after = listing.next;
+            if after.is_none() {
+                break;
+            }
+        }
+        let mut once = followed.clone();
+        once.sort();
+        once.dedup();
+        assert_eq!(once.len(), followed.len(), "{caller:?}");
+        let count = store.count(&access, &doc! {}, None, &|| NOW_MS).await.unwrap();
+        assert_eq!((once.len() as u64, &once[once.len() - 1]), (count, &"q/19".to_owned()), "{caller:?}");
     }
 }
 
@@ -138,6 +167,18 @@ async fn a_count_stops_at_its_cap_and_is_kept_if_it_took_long() {
     create(&store, "p/newer", 1).await;
     assert_eq!(count(None, 30_000, 0).await, 61, "an answer that took long is fresh for 30 s");
     assert_eq!(count(None, 30_001, 0).await, 62);
+}
+
+#[tokio::test]
+async fn facets_of_an_admin_are_those_of_all_datasets() {
+    let store = filled("facets_of_all").await;
+    let names = r#"["type","ownerGroup","creationTime","isPublished","keywords","description"]"#;
+    let of_all = facets::translate(None, Some(names)).unwrap();
+    let found = store.facets(&doc! {}, &of_all, &|| NOW_MS, &any).await.unwrap();
+    let every = doc! {"_id": {"$exists": true}};
+    assert_eq!(found, store.facets(&every, &of_all, &|| NOW_MS, &any).await.unwrap());
+    assert_eq!(found[0]["type"], json!([{"_id": "raw", "count": 40}, {"_id": "derived", "count": 20}]));
+    assert_eq!(found[0]["creationTime"].as_array().unwrap().len(), 28);
 }
 
 #[tokio::test]

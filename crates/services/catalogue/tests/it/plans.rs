@@ -1,5 +1,6 @@
 //! Tests the server's plan of every query that the storage sends: none scans a collection.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use bson::{Bson, Document, doc};
@@ -8,6 +9,7 @@ use mongodb::event::command::CommandEvent;
 use mongodb::options::ClientOptions;
 use mongodb::{Client, Database};
 use plimsoll_catalogue::access::{Caller, Roles, Rules, User};
+use plimsoll_catalogue::documents::block;
 use plimsoll_catalogue::documents::dataset::Patch;
 use plimsoll_catalogue::query::page::Cursor;
 use plimsoll_catalogue::query::{Dialect, Find, facets, filter, full};
@@ -30,6 +32,51 @@ async fn noted(name: &str) -> (Database, Arc<Mutex<Vec<Document>>>) {
         }
     }));
     (Client::with_options(options).unwrap().database(name), commands)
+}
+
+/// The largest number of commands at once that a database has sent.
+#[derive(Default)]
+struct AtOnce {
+    now: AtomicUsize,
+    most: AtomicUsize,
+}
+
+/// A database that counts its commands at once, with a large pool of connections.
+async fn counting(name: &str) -> (Database, Arc<AtOnce>) {
+    let at_once: Arc<AtOnce> = Arc::default();
+    let counted = at_once.clone();
+    let mut options = ClientOptions::parse(server::uri(server::shared())).await.unwrap();
+    options.max_pool_size = Some(100);
+    options.command_event_handler = Some(EventHandler::callback(move |event| match event {
+        CommandEvent::Started(_) => {
+            let now = counted.now.fetch_add(1, Ordering::SeqCst) + 1;
+            counted.most.fetch_max(now, Ordering::SeqCst);
+        }
+        _ => drop(counted.now.fetch_sub(1, Ordering::SeqCst)),
+    }));
+    (Client::with_options(options).unwrap().database(name), at_once)
+}
+
+#[tokio::test]
+async fn a_list_of_a_user_with_many_groups_sends_few_queries_at_once() {
+    let (database, at_once) = counting("many_groups").await;
+    let store = Store::open(&database).await.unwrap();
+    for number in 0..40 {
+        create(&store, &format!("q/{number}"), number).await;
+    }
+    let groups = (0..30).map(|group| format!("g{group}")).collect();
+    let caller = Caller::User(User { groups, email: "ann@x.org".into(), ..User::default() });
+    let access = Rules::default().read_filter(&caller);
+    let newest = find("{}");
+    at_once.most.store(0, Ordering::SeqCst);
+    let listing = store.list(&access, &newest, None, &any).await.unwrap();
+    assert_eq!(listing.documents.len(), 10);
+    let most = at_once.most.swap(0, Ordering::SeqCst);
+    assert!((2..=8).contains(&most), "{most}");
+    let all = (0..20).map(|_| store.list(&access, &newest, None, &any));
+    futures_util::future::try_join_all(all).await.unwrap();
+    let most = at_once.most.load(Ordering::SeqCst);
+    assert!((9..=32 + 20).contains(&most), "{most}: each request also reads its page");
 }
 
 /// A command without the parts that `explain` refuses.
@@ -86,7 +133,17 @@ async fn send_all(store: &Store) {
     store.repair(at(0)).await.unwrap();
     store.sweep(at(9_000_000)).await.unwrap();
     store.history(&dataset, &any).await.unwrap();
+    for filter in [doc! {"subsystem": "Dataset"}, doc! {"subsystem": "Dataset", "documentId": "p/1"}] {
+        let own = store.own_changes(&dataset, filter.clone()).await.unwrap();
+        for filter in [filter, own] {
+            store.changes(&filter, 0, 10, &any).await.unwrap();
+            store.count_changes(&filter).await.unwrap();
+        }
+    }
     store.attachments("p/1", &any).await.unwrap();
+    store.attachment(Some("p/1"), "x", &any).await.unwrap();
+    store.attachment(None, "x", &any).await.unwrap();
+    store.thumbnail("p/1", &any).await.unwrap();
     store.collect_keys(at(60_000)).await.unwrap();
     create(store, "p/2", 2).await;
     store.collect_keys(at(60_000)).await.unwrap();
@@ -99,14 +156,20 @@ async fn send_all(store: &Store) {
         lists(store, &rules.read_filter(&caller)).await;
     }
     store.count(&doc! {}, &doc! {}, None, &|| NOW_MS).await.unwrap();
-    store.block("p/1", "1", &any).await.unwrap();
+    let of_all =
+        facets::translate(None, Some(r#"["type","ownerGroup","creationTime","isPublished","owner"]"#));
+    store.facets(&doc! {}, &of_all.unwrap(), &|| NOW_MS, &any).await.unwrap();
+    store.block(Some("p/1"), "1", &any).await.unwrap();
+    store.block(None, "1", &any).await.unwrap();
     store.files("p/1", 0, 10, &any).await.unwrap();
     store.count_blocks("p/1").await.unwrap();
     store.count_attachments("p/1").await.unwrap();
     let change = Patch { set: doc! {"ownerGroup": "x"}, unset: vec![] };
     let changed = store.update(&dataset, &change, "ann", at(50)).await.unwrap();
     let head = store.blocks("p/1", &any).await.unwrap().remove(0);
-    store.delete_block(&head).await.unwrap();
+    let larger = block::Patch { size: Some(9), checksum: None, files: None };
+    let head = store.update_block(&head, larger, "ann", at(60)).await.unwrap();
+    store.delete_block(&head, at(70)).await.unwrap();
     store.delete(&changed, "ann", at(99)).await.unwrap();
 }
 

@@ -38,9 +38,10 @@ impl Sessions {
         Ok(Self { encoding, decoding, validation })
     }
 
-    /// A token with these claims. `None` if the claims cannot be written as JSON.
+    /// A token with these claims. `None` if the claims cannot be written as JSON, or the token is longer than [`Self::verify`] accepts.
     pub fn sign(&self, claims: &impl Serialize) -> Option<String> {
-        encode(&Header::new(Algorithm::HS256), claims, &self.encoding).ok()
+        let token = encode(&Header::new(Algorithm::HS256), claims, &self.encoding).ok();
+        token.filter(|token| token.len() <= TOKEN_BYTES_MAX)
     }
 
     /// The claims of a token. `None` if its form, its algorithm or its signature is wrong. The caller checks its expiry.
@@ -68,6 +69,11 @@ mod tests {
         let claims = json!({"username": "ann", "groups": ["a"], "exp": 1});
         let token = sessions.sign(&claims).unwrap();
         assert_eq!(sessions.verify::<Value>(&token), Some(claims));
+        assert_eq!(
+            sessions.sign(&json!({"groups": "a".repeat(TOKEN_BYTES_MAX)})),
+            None,
+            "too long to verify"
+        );
     }
 
     #[test]

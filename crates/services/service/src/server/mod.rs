@@ -117,7 +117,8 @@ impl Listener {
         if http.authenticator.is_none() && routes.iter().any(|route| route.scope.is_some()) {
             tracing::warn!(name, %address, "no security: everyone on this machine may write and read everything");
         }
-        let (drain, connections_max, tls) = (http.limits.drain, http.limits.connections_max, http.tls);
+        let (drain, connections_max, tls, cors) =
+            (http.limits.drain, http.limits.connections_max, http.tls, http.cors);
         let context = Arc::new(Context::new(Parts {
             state,
             clock,
@@ -128,7 +129,7 @@ impl Listener {
             openapi: Bytes::from(openapi::document(&about, &routes).to_string()),
         }));
         let (phase, watched) = watch::channel(Phase::Serving);
-        let router = middleware::router(context.clone(), &routes);
+        let router = middleware::router(context.clone(), &routes, cors);
         let is_tls = tls.is_some();
         let acceptor = Acceptor::new(router, &context, tls, watched);
         let accepting = tokio::spawn(acceptor.run(self.listener));

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use axum::http::{Method, StatusCode};
+use axum::http::Method;
 use plimsoll_service::openapi::responses;
-use plimsoll_service::{Answer, Call, Endpoint, Scope, Takes, reply};
+use plimsoll_service::{Answer, Call, Endpoint, Scope, Takes, page};
 use serde_json::{Value, json};
 
 use crate::api::state::{Context, State};
@@ -20,7 +20,7 @@ impl Endpoint<State> for Style {
     const TAKES: Takes = Takes::Nothing;
 
     async fn answer(_: Arc<Context>, _: Call) -> Answer {
-        Ok(reply::text(StatusCode::OK, "text/css; charset=utf-8", include_str!("style.css")))
+        Ok(page::style(include_str!("style.css")))
     }
 
     fn describe() -> Value {

@@ -7,10 +7,8 @@ use super::{COUNTED, KEPT, REQUIRED, Version, classification, defaults, is_email
 use crate::Refusal;
 use crate::documents::schema::{self, Kind};
 use crate::documents::value::typed;
-use crate::refusal::shortened;
+use crate::refusal::{FAULTS_MAX, shortened};
 
-/// The maximum number of faults in an answer.
-const FAULTS_MAX: usize = 50;
 /// The types that every catalogue accepts.
 const BUILT_IN: [&str; 2] = ["raw", "derived"];
 /// The longest PID, in bytes: it is part of paths.
@@ -92,6 +90,9 @@ fn read(body: &Value, version: Version, types: &[String]) -> Result<Document, Ve
             }
             Ok(_) => (),
             Err(fault) => faults.push(fault),
+        }
+        if faults.len() == FAULTS_MAX {
+            break;
         }
     }
     complete(&mut document);

@@ -7,7 +7,7 @@ use super::{COUNTED, KEPT, REQUIRED, Version, defaults, is_email, new_lifecycle}
 use crate::Refusal;
 use crate::documents::schema::{self, Kind};
 use crate::documents::{metadata, value};
-use crate::refusal::shortened;
+use crate::refusal::{FAULTS_MAX, shortened};
 
 /// The meaning of `null` and of objects in a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,6 +44,9 @@ pub fn patch(stored: &Document, body: &Value, version: Version, form: Form) -> R
     for (name, value) in object {
         if let Err(fault) = change(&mut patch, stored, (name, value), (version, form)) {
             faults.push(fault);
+        }
+        if faults.len() == FAULTS_MAX {
+            break;
         }
     }
     match (faults.is_empty(), version) {

@@ -187,6 +187,90 @@ async fn a_body_over_the_limit_is_refused_before_it_is_read() {
     service.stop().await;
 }
 
+/// The headers of a preflight request from a page of an origin.
+fn preflight(origin: &str) -> [(&str, &str); 3] {
+    [
+        ("origin", origin),
+        ("access-control-request-method", "PATCH"),
+        ("access-control-request-headers", "authorization,content-type"),
+    ]
+}
+
+#[tokio::test]
+async fn pages_of_listed_origins_use_the_catalogue_and_others_do_not() {
+    const PAGE: &str = "https://data.example.org";
+    let service = serve("pages_listed", "cors: {origins: ['https://data.example.org']}").await;
+    let mut ann = Client::user(service.address(), "ann").await;
+    ann.post("/api/v3/datasets", &raw("p/1")).await.is(201);
+    let path = "/api/v3/Datasets/p%2F1";
+    let token = ann.token.take();
+    let allowed = ann.send("OPTIONS", path, &preflight(PAGE), b"").await;
+    assert_eq!((allowed.status, allowed.body.len()), (204, 0));
+    for line in [
+        "access-control-allow-origin: https://data.example.org",
+        "access-control-allow-methods: GET, HEAD, POST, PUT, PATCH, DELETE",
+        "access-control-allow-headers: authorization,content-type",
+        "vary: origin",
+    ] {
+        assert!(allowed.head.contains(line), "{line}: {}", allowed.head);
+    }
+    for origin in ["https://data.example.org.evil.org", "http://data.example.org", "null"] {
+        let refused = ann.send("OPTIONS", path, &preflight(origin), b"").await;
+        assert_eq!(refused.status, 405, "{origin}");
+        assert!(!refused.head.contains("access-control-"), "{}", refused.head);
+        let answer = ann.send("GET", "/api/v3/datasets", &[("origin", origin)], b"").await;
+        assert!(answer.status == 200 && !answer.head.contains("access-control-"), "{}", answer.head);
+    }
+    let origin = [("origin", PAGE)];
+    assert_eq!(ann.send("OPTIONS", path, &origin, b"").await.status, 405, "no preflight request");
+    for (path, status) in [(path, 403), ("/api/v3/unheard", 404), ("/api/v3/datasets", 200)] {
+        let answer = ann.send("GET", path, &origin, b"").await;
+        assert_eq!(answer.status, status, "{path}");
+        assert!(answer.head.contains("access-control-allow-origin: https://data.example.org"), "{path}");
+    }
+    ann.token = token;
+    let change = [("origin", PAGE), ("content-type", "application/json")];
+    let changed = ann.send("PATCH", path, &change, br#"{"comment": "c"}"#).await;
+    assert_eq!((changed.status, changed.head.contains("access-control-allow-origin: ")), (200, true));
+    service.stop().await;
+}
+
+#[tokio::test]
+async fn without_a_list_no_page_uses_the_catalogue_and_with_a_star_every_page_does() {
+    for (name, more, status) in [("no_pages", "", 405), ("all_pages", "cors: {origins: ['*']}", 204)] {
+        let service = serve(name, more).await;
+        let mut page = Client::connect(service.address()).await;
+        let answer = page.send("OPTIONS", "/api/v3/datasets", &preflight("https://a.org"), b"").await;
+        assert_eq!(answer.status, status);
+        assert_eq!(answer.head.contains("access-control-allow-origin: *"), status == 204, "{}", answer.head);
+        let answer = page.send("GET", "/api/v3/datasets", &[("origin", "https://a.org")], b"").await;
+        assert_eq!(answer.head.contains("access-control-"), status == 204, "{}", answer.head);
+        service.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn failed_logins_for_a_name_are_limited() {
+    let service = serve("guessed", "").await;
+    let mut client = Client::connect(service.address()).await;
+    let mut login = async |name: &str, password: &str| {
+        client.post("/api/v3/auth/login", &json!({"username": name, "password": password})).await
+    };
+    for guess in 0..10 {
+        login("ann", &format!("guess {guess}")).await.is(401);
+    }
+    for password in ["guess", "ann-secret"] {
+        let refused = login("ann", password).await;
+        assert!(refused.head.contains("retry-after: "), "{}", refused.head);
+        let said = refused.is(429)["message"].as_str().unwrap().to_owned();
+        assert!(said.starts_with("too many logins failed: retry in "), "{said}");
+    }
+    for _ in 0..20 {
+        login("bob", "bob-secret").await.is(201);
+    }
+    service.stop().await;
+}
+
 #[tokio::test]
 async fn a_catalogue_without_a_database_does_not_start_and_keeps_the_password() {
     for (uri, said) in [

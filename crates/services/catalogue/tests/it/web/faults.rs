@@ -80,6 +80,34 @@ async fn sizes_that_no_count_can_hold_are_refused() {
     service.stop().await;
 }
 
+#[tokio::test]
+async fn a_body_of_many_faults_has_a_short_answer() {
+    let service = serve("many_faults", "").await;
+    let mut ann = Client::user(service.address(), "ann").await;
+    ann.post("/api/v3/datasets", &raw("p/1")).await.is(201);
+    let body: Value = (0..10_000).map(|n| (format!("unheard_{n}"), json!(1))).collect();
+    for (method, path) in [
+        ("POST", "/api/v3/datasets"),
+        ("POST", "/api/v4/datasets"),
+        ("PATCH", "/api/v3/datasets/p%2F1"),
+        ("PATCH", "/api/v4/datasets/p%2F1"),
+        ("PATCH", "/api/v4/datasets/p%2F1/datasetlifecycle"),
+        ("PUT", "/api/v4/datasets/p%2F1"),
+        ("POST", "/api/v3/origdatablocks"),
+        ("POST", "/api/v3/datasets/p%2F1/attachments"),
+        ("POST", "/api/v4/datasets/isvalid"),
+        ("POST", "/api/v4/origdatablocks/isvalid"),
+    ] {
+        let mut body = body.clone();
+        body["ownerGroup"] = "group1".into();
+        let json = [("content-type", "application/json")];
+        let answer = ann.send(method, path, &json, body.to_string().as_bytes()).await;
+        assert!(answer.body.len() < 5_000, "{method} {path}: {} bytes", answer.body.len());
+        assert!([200, 400].contains(&answer.status), "{method} {path}: {}", answer.status);
+    }
+    service.stop().await;
+}
+
 /// Metadata that the database stores in about eight times the bytes of its JSON.
 fn wide(numbers: usize) -> Value {
     json!({"list": {"value": vec![1.5; numbers], "unit": ""}})

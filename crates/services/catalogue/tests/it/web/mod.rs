@@ -4,9 +4,13 @@ mod bench;
 mod client;
 
 mod access;
+mod attachments;
+mod blocks;
 mod clients;
 mod faults;
 mod files;
+mod history;
+mod pages;
 mod relations;
 mod routes;
 mod stream;

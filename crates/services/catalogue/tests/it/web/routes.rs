@@ -145,6 +145,37 @@ async fn queries_of_both_versions_find_the_dataset() {
 }
 
 #[tokio::test]
+async fn a_cursor_pages_a_list_without_an_order_and_refuses_another_order() {
+    let service = serve("followed", "").await;
+    let mut ann = Client::user(service.address(), "ann").await;
+    let mut created: Vec<String> = (0..20).map(|number| format!("p/{number:02}")).collect();
+    for pid in &created {
+        ann.post("/api/v3/datasets", &raw(pid)).await.is(201);
+    }
+    let filter = |limits: Value| encoded(&json!({"limits": limits, "fields": ["owner"]}).to_string());
+    let seven = filter(json!({"limit": 7}));
+    let (mut found, mut after) = (Vec::new(), String::new());
+    loop {
+        let page = ann.get(&format!("/api/v3/datasets?after={after}&filter={seven}")).await.is(200);
+        let datasets = page["datasets"].as_array().unwrap();
+        found.extend(datasets.iter().map(|it| it["pid"].as_str().unwrap().to_owned()));
+        let Some(next) = page["next"].as_str() else { break };
+        after = next.to_owned();
+    }
+    created.reverse();
+    found.sort();
+    found.reverse();
+    assert_eq!(found, created);
+    for limits in [json!({"order": "size:desc"}), json!({"order": "createdAt:asc"})] {
+        let refused = ann.get(&format!("/api/v3/datasets?after=&filter={}", filter(limits))).await.is(400);
+        assert!(refused["message"].as_str().unwrap().contains("creationTime"), "{refused}");
+    }
+    let sorted = encoded(&json!({"limits": {"sort": {"owner": "asc"}}}).to_string());
+    ann.get(&format!("/api/v4/datasets?after=&filter={sorted}")).await.is(400);
+    service.stop().await;
+}
+
+#[tokio::test]
 async fn a_change_is_conditional_and_a_merge_patch_removes() {
     let service = serve("conditional", "").await;
     let mut ann = Client::user(service.address(), "ann").await;

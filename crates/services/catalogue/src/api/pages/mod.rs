@@ -1,0 +1,91 @@
+//! Makes read-only pages for browsers, without scripts: a list of datasets with a search, and a dataset with its files and its history.
+//! They show the datasets that the API shows to the same caller: to a browser without a token, the published ones.
+
+mod dataset;
+mod list;
+mod style;
+
+use axum::http::StatusCode;
+use maud::{Markup, html};
+use plimsoll_service::{Routes, page};
+use serde_json::Value;
+
+use super::action::Reply;
+use super::state::State;
+use crate::Refusal;
+
+/// The longest value on a page, in characters.
+const VALUE_CHARS_MAX: usize = 500;
+
+/// Adds the pages.
+pub(super) fn add(routes: Routes<State>) -> Routes<State> {
+    style::add(dataset::add(list::add(routes)))
+}
+
+/// A page: its title and its content.
+struct Shown {
+    title: String,
+    content: Markup,
+}
+
+/// The answer with a page, or with the reason why it is not shown.
+fn answered(shown: Result<Shown, Refusal>) -> Result<Reply, Refusal> {
+    let (status, Shown { title, content }) = match shown {
+        Ok(shown) => (StatusCode::OK, shown),
+        Err(refusal) => {
+            let status = StatusCode::from_u16(refusal.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+            (status, refused(&refusal))
+        }
+    };
+    Ok(Reply::Page(page::page(status, "Datasets", &title, &content)))
+}
+
+fn refused(refusal: &Refusal) -> Shown {
+    let title = match refusal {
+        Refusal::Foreign | Refusal::Forbidden => "This dataset is not published",
+        Refusal::NotFound(_) => "There is no such dataset",
+        _ => "The page cannot be shown",
+    };
+    let content = html! {
+        h1 { (title) }
+        p.error { (refusal.to_string()) }
+        p { a href="/" { "All datasets" } }
+    };
+    Shown { title: title.to_owned(), content }
+}
+
+/// A value in a cell: a text without quotes, a list with commas, other values as JSON. A long value is cut off.
+fn text(value: &Value) -> String {
+    let whole = match value {
+        Value::Null => String::new(),
+        Value::String(text) => text.clone(),
+        Value::Array(items) if items.iter().all(|item| !item.is_object()) => {
+            items.iter().map(text).collect::<Vec<_>>().join(", ")
+        }
+        other => other.to_string(),
+    };
+    let mut chars = whole.chars();
+    let short: String = chars.by_ref().take(VALUE_CHARS_MAX).collect();
+    if chars.next().is_none() { short } else { format!("{short}…") }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_value_is_a_text_of_bounded_length() {
+        for (value, shown) in [
+            (json!("a"), "a"),
+            (json!(null), ""),
+            (json!(["a", 5]), "a, 5"),
+            (json!([{"a": 1}]), r#"[{"a":1}]"#),
+            (json!(0.5), "0.5"),
+        ] {
+            assert_eq!(text(&value), shown);
+        }
+        assert_eq!(text(&json!("é".repeat(9_000))).chars().count(), VALUE_CHARS_MAX + 1);
+    }
+}

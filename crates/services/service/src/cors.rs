@@ -1,0 +1,137 @@
+//! Lets the pages of listed origins use a service from a browser (CORS: the section "CORS protocol" of the Fetch standard).
+//!
+//! A browser sends no cookies for them: a page authorises its requests by a header.
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::http::header::{
+    ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
+    ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, ACCESS_CONTROL_REQUEST_HEADERS,
+    ACCESS_CONTROL_REQUEST_METHOD, ORIGIN, VARY,
+};
+use axum::http::{HeaderMap, HeaderValue, Method, Response, StatusCode};
+use axum::middleware::Next;
+use serde::{Deserialize, Serialize};
+
+use crate::reply;
+
+/// The entry that allows every origin.
+const ANY: &str = "*";
+/// The maximum number of origins.
+const ORIGINS_MAX: usize = 100;
+/// The methods of all services.
+const METHODS: &str = "GET, HEAD, POST, PUT, PATCH, DELETE";
+/// The headers of an answer that a page may read, besides those that it always may.
+const EXPOSED: &str = "etag, retry-after";
+/// The time for which a browser remembers the answer to a preflight request, in seconds.
+const MAX_AGE_S: &str = "600";
+
+/// The origins whose pages may use a service. Without any, browsers keep pages of other origins out.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Cors {
+    /// Origins such as `https://data.example.org`, or `*` for all.
+    pub origins: Vec<String>,
+}
+
+impl Cors {
+    /// The reason why an origin is invalid, or `None`.
+    pub fn fault(&self) -> Option<String> {
+        if self.origins.len() > ORIGINS_MAX {
+            return Some(format!("origins lists more than {ORIGINS_MAX}: list fewer"));
+        }
+        let invalid = self.origins.iter().find(|origin| !is_origin(origin))?;
+        Some(format!(
+            "origins lists {invalid:?}: write https://HOST or http://HOST:PORT in lower case, without a path, or *"
+        ))
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.origins.is_empty()
+    }
+
+    /// The value of `Access-Control-Allow-Origin` for a request; `None` if its page may not use the service.
+    fn allowed(&self, request: &HeaderMap) -> Option<HeaderValue> {
+        let origin = request.get(ORIGIN)?;
+        if self.allows_any() {
+            return Some(HeaderValue::from_static(ANY));
+        }
+        self.origins.iter().any(|known| known.as_bytes() == origin.as_bytes()).then(|| origin.clone())
+    }
+
+    fn allows_any(&self) -> bool {
+        self.origins.iter().any(|origin| origin == ANY)
+    }
+}
+
+fn is_origin(text: &str) -> bool {
+    let host = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));
+    let is_host = |host: &str| {
+        let plain = |it: char| it.is_ascii_lowercase() || it.is_ascii_digit() || ".-:[]_".contains(it);
+        !host.is_empty() && host.chars().all(plain)
+    };
+    text == ANY || host.is_some_and(is_host)
+}
+
+/// Answers the preflight requests of listed origins, and marks the answers that their pages may read.
+pub(crate) async fn layer(State(cors): State<Arc<Cors>>, request: Request, next: Next) -> Response<Body> {
+    let allowed = cors.allowed(request.headers());
+    let mut response = match &allowed {
+        Some(_) if is_preflight(&request) => preflight(request.headers()),
+        _ => next.run(request).await,
+    };
+    let headers = response.headers_mut();
+    if !cors.allows_any() {
+        headers.append(VARY, HeaderValue::from_static("origin"));
+    }
+    if let Some(origin) = allowed {
+        headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);
+        headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, HeaderValue::from_static(EXPOSED));
+    }
+    response
+}
+
+fn is_preflight(request: &Request) -> bool {
+    request.method() == Method::OPTIONS && request.headers().contains_key(ACCESS_CONTROL_REQUEST_METHOD)
+}
+
+/// The answer to a preflight request. The page may send any header, as other clients may.
+fn preflight(request: &HeaderMap) -> Response<Body> {
+    let mut response = reply::empty(StatusCode::NO_CONTENT);
+    let headers = response.headers_mut();
+    headers.insert(ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static(METHODS));
+    headers.insert(ACCESS_CONTROL_MAX_AGE, HeaderValue::from_static(MAX_AGE_S));
+    if let Some(asked) = request.get(ACCESS_CONTROL_REQUEST_HEADERS) {
+        headers.insert(ACCESS_CONTROL_ALLOW_HEADERS, asked.clone());
+    }
+    response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_origin_has_a_scheme_and_a_host_alone() {
+        let fault = |origin: &str| Cors { origins: vec![origin.into()] }.fault();
+        for origin in ["*", "https://data.example.org", "http://localhost:4200", "http://[::1]:80"] {
+            assert_eq!(fault(origin), None, "{origin}");
+        }
+        for origin in [
+            "",
+            "data.example.org",
+            "https://",
+            "https://a/",
+            "https://a/b",
+            "https://A",
+            "ftp://a",
+            "null",
+            "https://*",
+        ] {
+            assert!(fault(origin).is_some(), "{origin}");
+        }
+        assert!(Cors { origins: vec!["*".into(); 101] }.fault().is_some());
+    }
+}
