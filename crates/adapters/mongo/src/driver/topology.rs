@@ -78,6 +78,7 @@ mod tests {
     use plimsoll_host::scripted::Server;
     use plimsoll_ledger::{Allocation, State};
     use plimsoll_load::target::Target;
+    use plimsoll_measure::clock;
     use plimsoll_measure::outcome::{Doubt, Outcome, Rejection};
     use plimsoll_wire::ReadMode;
 
@@ -160,7 +161,9 @@ mod tests {
     async fn wait_for(driver: &Driver, term: u8) {
         let mut election = [0; 12];
         election[11] = term;
+        let began = clock::now();
         while driver.topology.now() != Origin::of_election(election) {
+            assert!(clock::now().since(began) < 60 * clock::SECOND_NS, "the driver did not notice it");
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     }
