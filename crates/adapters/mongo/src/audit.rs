@@ -8,7 +8,9 @@ use plimsoll_document::{Encoded, IdForm, STAMP_FIELD, Source, ycsb_id};
 use plimsoll_ledger::audit::{Differences, Examples};
 use plimsoll_ledger::{Audit, Content, Findings, Found, Ledger, OtherWriters, Receipt, Run, Shown, Touched};
 use plimsoll_measure::integrity::Indexes;
-use plimsoll_wire::{ConnectOptions, Connection, Cursor, FindRequest, FindSpec, ReadMode, ReadPreference};
+use plimsoll_wire::{
+    Address, ConnectOptions, Connection, Cursor, FindRequest, FindSpec, ReadMode, ReadPreference,
+};
 
 use crate::operation_builder::identity_of;
 use crate::setup::{Counters, Differs, Setup};
@@ -98,9 +100,6 @@ pub enum Error {
     /// A server failed or refused, or its majority lags.
     #[error(transparent)]
     Majority(#[from] MajorityError),
-    /// The majority of a shard lags, so that a scan at majority would miss documents.
-    #[error("the shard {0} is behind: {1}")]
-    Shard(String, Box<MajorityError>),
     /// No member of a shard is its primary.
     #[error("the shard {0} has no primary that can be reached")]
     NoPrimary(String),
@@ -163,7 +162,7 @@ pub async fn scan<'a>(
     listener: &mut impl Listener,
 ) -> Result<Audited, Error> {
     let mut audit = Audit::with(ledger, scope.touched, scope.other_writers);
-    let mut reader = Reader { run: ledger.run(), scope, scratch: Vec::new(), read: 0 };
+    let mut reader = Reader::new(ledger.run(), scope);
     let mut audited = Audited::default();
     for server in servers {
         let seen = scan_server(server, audit.afresh(), &mut reader, listener, &mut audited).await?;
@@ -188,11 +187,18 @@ async fn scan_server<'a>(
 ) -> Result<Audit<'a>, Error> {
     let mut connection = connect(server).await?;
     let mut shards = shards::find(&mut connection, server, reader).await;
-    if let Ok(shards) = &mut shards {
-        shards.catch_up(reader).await?;
+    let lagging = match &mut shards {
+        Ok(shards) => shards.catch_up(reader.scope.lag_max).await,
+        Err(_) => Vec::new(),
+    };
+    if lagging.is_empty() {
+        catch_up(&mut connection, reader.scope.namespace).await?;
+    } else {
+        // The lagging shards would keep the mongos waiting, too.
+        reader.lagging.extend(lagging);
+        reader.lagging.push(server.address.clone());
     }
-    catch_up(&mut connection, reader.scope.namespace).await?;
-    let spec = spec(&connection, reader.scope.namespace);
+    let spec = reader.spec(&connection);
     read(&mut connection, &spec, &mut audit, reader, listener).await?;
     let placed = match shards {
         Ok(shards) => Ok(shards.compare((&mut connection, server), &audit, reader, listener).await),
@@ -252,39 +258,48 @@ async fn look_again<'a>(
     let numbers: Vec<u64> = audit.halves().iter().flat_map(|half| audit.numbers_of(half)).collect();
     for server in servers {
         let mut connection = connect(server).await?;
-        let spec = spec(&connection, reader.scope.namespace);
+        let spec = reader.spec(&connection);
         second_look::look_up(&mut connection, &spec, &numbers, &mut second, reader).await?;
     }
     audit.excuse_late_commits(&second);
     Ok(())
 }
 
-/// Reads everything in stored order, at majority if the server is a member of a replica set.
-fn spec(connection: &Connection, namespace: &Namespace) -> FindSpec {
-    let mut spec = FindSpec::new(&namespace.db, &namespace.collection);
-    spec.batch_size = Some(BATCH_DOCUMENTS);
-    spec.read_concern = connection.hello().is_replicated().then(|| "majority".into());
-    spec
-}
-
-/// Reads a member that may be a secondary. Every document counts, even before the member knows that a
-/// majority has it.
-fn member_spec(connection: &Connection, reader: &Reader<'_>) -> FindSpec {
-    let spec = spec(connection, reader.scope.namespace);
-    FindSpec { read_concern: None, read_preference: ReadPreference::of(ReadMode::SecondaryPreferred), ..spec }
-}
-
 struct Reader<'a> {
     run: Run,
     scope: Scope<'a>,
+    /// The servers without a majority that has their latest writes. A scan at majority misses documents there.
+    lagging: Vec<Address>,
     scratch: Vec<u8>,
     read: u64,
 }
 
 impl<'a> Reader<'a> {
+    const fn new(run: Run, scope: Scope<'a>) -> Self {
+        Self { run, scope, lagging: Vec::new(), scratch: Vec::new(), read: 0 }
+    }
+
     /// A reader of the same documents that has read none.
     fn afresh(&self) -> Self {
-        Self { run: self.run, scope: self.scope, scratch: Vec::new(), read: 0 }
+        Self { lagging: self.lagging.clone(), ..Self::new(self.run, self.scope) }
+    }
+
+    /// Reads everything in stored order. On a member of a replica set, and behind a mongos, the scan is at
+    /// majority, or at `local` if the majority lags.
+    fn spec(&self, connection: &Connection) -> FindSpec {
+        let namespace = self.scope.namespace;
+        let mut spec = FindSpec::new(&namespace.db, &namespace.collection);
+        spec.batch_size = Some(BATCH_DOCUMENTS);
+        let concern = if self.lagging.contains(connection.address()) { "local" } else { "majority" };
+        spec.read_concern = connection.hello().is_replicated().then(|| concern.into());
+        spec
+    }
+
+    /// Reads a member that may be a secondary. Every document counts, even before the member knows that a
+    /// majority has it.
+    fn member_spec(&self, connection: &Connection) -> FindSpec {
+        let read_preference = ReadPreference::of(ReadMode::SecondaryPreferred);
+        FindSpec { read_concern: None, read_preference, ..self.spec(connection) }
     }
 }
 
@@ -452,7 +467,7 @@ mod tests {
         let source = setup.source.as_ref().unwrap();
         let encoded = source.encode_version(0, number, &identity_of(OTHER, 0, number), &mut bytes);
         assert_eq!(encoded, Encoded::Document);
-        let mut reader = Reader { run: setup.run, scope, scratch: Vec::new(), read: 0 };
+        let mut reader = Reader::new(setup.run, scope);
         reader.judge(RawDocument::from_bytes(&bytes).unwrap())
     }
 

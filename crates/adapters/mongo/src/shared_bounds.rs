@@ -49,12 +49,18 @@ impl Origin {
         let hello = connection.hello();
         match hello.election_id {
             _ if hello.is_mongos => Self::of_mongos(connection.address()),
-            Some([_, _, _, _, term @ ..]) => Self::of_term(u64::from_be_bytes(term)),
+            Some(election) => Self::of_election(election),
             None => Self::Known(0),
         }
     }
 
-    fn of_mongos(address: &Address) -> Self {
+    /// The primary that won an election.
+    pub(crate) const fn of_election([_, _, _, _, term @ ..]: [u8; 12]) -> Self {
+        Self::of_term(u64::from_be_bytes(term))
+    }
+
+    /// The mongos at an address.
+    pub(crate) fn of_mongos(address: &Address) -> Self {
         let hash = fnv1a(fnv1a(FNV_BASIS, address.host.as_bytes()), &address.port.to_be_bytes());
         Self::of_term(mix(hash))
     }

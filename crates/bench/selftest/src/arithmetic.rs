@@ -27,7 +27,7 @@ pub fn percentiles() -> anyhow::Result<Finding> {
         [50.0, 90.0, 95.0, 99.0, 99.9, 99.99].map(|percentile| error(&values, &histogram, percentile));
     let worst = worst.into_iter().fold(0.0, f64::max);
     let figure = format!("largest error {:.4} % over {VALUES} values (at most 0.1 %)", worst * 100.0);
-    Ok(Finding { name: "percentiles against exact sorting", passed: worst <= ERROR_MAX, figure })
+    Ok(Finding { name: "percentiles against exact sorting", passed: worst <= ERROR_MAX, figure, score: None })
 }
 
 /// A latency between 1 ns and 17 s, spread evenly over the orders of magnitude.
@@ -58,7 +58,7 @@ pub fn merge() -> anyhow::Result<Finding> {
     let mut merged = Tally::default();
     parts.iter().for_each(|part| merged.merge(part));
     let figure = format!("{} operations in {PARTS} parts, every counter and histogram compared", whole.due);
-    Ok(Finding { name: "merged parts against the whole", passed: merged == whole, figure })
+    Ok(Finding { name: "merged parts against the whole", passed: merged == whole, figure, score: None })
 }
 
 fn count(tally: &mut Tally, index: u64) {

@@ -49,7 +49,7 @@ pub fn members() -> anyhow::Result<Finding> {
         first.count,
         second.count
     );
-    Ok(Finding { name: "members that lose and change documents", passed, figure: honest(passed, figure) })
+    Ok(Finding::of_defects("members that lose and change documents", 2, passed, honest(passed, figure)))
 }
 
 /// Leaves a copy of a document on a second shard, behind a mongos that hides the copy and a mongos that shows
@@ -79,7 +79,7 @@ pub fn shards() -> anyhow::Result<Finding> {
     let passed = passed && (orphans, doubled) == (1, 1);
     let figure =
         format!("1 hidden and 1 shown, {orphans} orphan and {doubled} duplicate found, the same documents");
-    Ok(Finding { name: "shards with a copy too many", passed, figure: honest(passed, figure) })
+    Ok(Finding::of_defects("shards with a copy too many", 1, passed, honest(passed, figure)))
 }
 
 fn load(address: SocketAddr) -> anyhow::Result<Trial> {

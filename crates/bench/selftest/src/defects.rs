@@ -41,7 +41,7 @@ pub fn forget() -> anyhow::Result<Finding> {
         server.acknowledged(),
         found.lost
     );
-    Ok(Finding { name: "a server that forgets one in a million", passed, figure: honest(passed, figure) })
+    Ok(Finding::of_defects("a server that forgets one in a million", 1, passed, honest(passed, figure)))
 }
 
 /// Lets a server flip a bit in one document in a million.
@@ -65,7 +65,7 @@ pub fn flip() -> anyhow::Result<Finding> {
         server.acknowledged(),
         found.corrupted
     );
-    Ok(Finding { name: "a server that flips one bit in a million", passed, figure: honest(passed, figure) })
+    Ok(Finding::of_defects("a server that flips one bit in a million", 1, passed, honest(passed, figure)))
 }
 
 /// Lets a server store one document in a million twice.
@@ -89,7 +89,7 @@ pub fn duplicate() -> anyhow::Result<Finding> {
         server.acknowledged(),
         found.duplicated
     );
-    Ok(Finding { name: "a server that duplicates one in a million", passed, figure: honest(passed, figure) })
+    Ok(Finding::of_defects("a server that duplicates one in a million", 1, passed, honest(passed, figure)))
 }
 
 /// Lets a server do one transaction in a thousand in part, with an unknown outcome.
@@ -113,11 +113,7 @@ pub fn half() -> anyhow::Result<Finding> {
         && !introduced.is_empty();
     let figure =
         format!("{} halved, {} found in part, the same documents", introduced.len(), found.half_transactions);
-    Ok(Finding {
-        name: "a server that halves one transaction in 1000",
-        passed,
-        figure: honest(passed, figure),
-    })
+    Ok(Finding::of_defects("a server that halves one transaction in 1000", 1, passed, honest(passed, figure)))
 }
 
 /// Lets a server forget one acknowledged increment in 500.
@@ -136,7 +132,7 @@ pub fn forget_increments() -> anyhow::Result<Finding> {
         && documents_are_intact(&found);
     let figure =
         format!("{} forgotten, {} found lost, the same documents", introduced.len(), found.lost_increments);
-    Ok(Finding { name: "a server that forgets one increment in 500", passed, figure: honest(passed, figure) })
+    Ok(Finding::of_defects("a server that forgets one increment in 500", 1, passed, honest(passed, figure)))
 }
 
 /// Lets a server apply one increment in 500 twice.
@@ -155,7 +151,7 @@ pub fn repeat_increments() -> anyhow::Result<Finding> {
         && documents_are_intact(&found);
     let figure =
         format!("{} repeated, {} found extra, the same documents", introduced.len(), found.extra_increments);
-    Ok(Finding { name: "a server that repeats one increment in 500", passed, figure: honest(passed, figure) })
+    Ok(Finding::of_defects("a server that repeats one increment in 500", 1, passed, honest(passed, figure)))
 }
 
 /// Lets a server apply one update in 500 of two counters and another field in part: it increments only one of them.
@@ -177,7 +173,7 @@ pub fn tear_updates() -> anyhow::Result<Finding> {
         introduced.len(),
         found.lost_increments
     );
-    Ok(Finding { name: "a server that halves one update in 500", passed, figure: honest(passed, figure) })
+    Ok(Finding::of_defects("a server that halves one update in 500", 1, passed, honest(passed, figure)))
 }
 
 /// Lets a server drop one document in 10,000 from an index.
@@ -198,7 +194,7 @@ pub fn unindex() -> anyhow::Result<Finding> {
         introduced.len(),
         found.missing_from_index
     );
-    Ok(Finding { name: "an index that lacks one in 10,000", passed, figure: honest(passed, figure) })
+    Ok(Finding::of_defects("an index that lacks one in 10,000", 1, passed, honest(passed, figure)))
 }
 
 /// Lets a server show other connections the version before the last update.
@@ -212,7 +208,7 @@ pub fn stale() -> anyhow::Result<Finding> {
     // The update before such a read may have no answer yet: then both versions are right.
     let passed = noticed > 0 && noticed <= introduced && noticed >= introduced / 2;
     let figure = format!("{introduced} stale reads of others, {noticed} noticed");
-    Ok(Finding { name: "a server that shows others an older document", passed, figure })
+    Ok(Finding::of_defects("a server that shows others an older document", 1, passed, figure))
 }
 
 /// Trials until a worker reads between another worker's read and its repetition.
@@ -239,7 +235,7 @@ pub fn backwards() -> anyhow::Result<Finding> {
     }
     let passed = noticed > 0 && noticed <= introduced && accused == 0;
     let figure = format!("{introduced} reads of others went back, {noticed} noticed");
-    Ok(Finding { name: "a server that takes back updates others read", passed, figure })
+    Ok(Finding::of_defects("a server that takes back updates others read", 1, passed, figure))
 }
 
 fn read_at_majority(server: &Server) -> anyhow::Result<Trial> {
@@ -258,7 +254,7 @@ fn reads(trial: &Trial, anomaly: &str) -> u64 {
 }
 
 /// Whether every document exists once, with its content.
-fn documents_are_intact(found: &Findings) -> bool {
+pub(super) fn documents_are_intact(found: &Findings) -> bool {
     found.lost + found.corrupted + found.duplicated + found.phantom + found.not_audited == 0
 }
 

@@ -60,7 +60,7 @@ fn judged(name: &'static str, comparison: &Comparison, expected: Verdict) -> any
         Verdict::NoVerdict => "; no verdict: not every run could be measured",
         _ => "",
     };
-    Ok(Finding { name, passed: comparison.verdict == expected, figure: figure + advice })
+    Ok(Finding { name, passed: comparison.verdict == expected, figure: figure + advice, score: None })
 }
 
 /// Measures both servers in turns, and alternates which of them comes first.

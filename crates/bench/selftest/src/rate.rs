@@ -30,5 +30,5 @@ pub fn rate() -> anyhow::Result<Finding> {
         tally.wake.at(50.0) as f64 / 1e3,
         tally.wake.at(99.0) as f64 / 1e3
     );
-    Ok(Finding { name: "a rate that is kept", passed, figure })
+    Ok(Finding { name: "a rate that is kept", passed, figure, score: None })
 }

@@ -73,7 +73,11 @@ pub fn run_as_replicated(name: &str, overrides: &[String], address: SocketAddr) 
     run_on(name, overrides, 1, (address, Copies::Several))
 }
 
-fn run_on(
+/// Runs the scenario as on a server that keeps this many copies of each document.
+///
+/// # Errors
+/// The scenario cannot be run.
+pub fn run_on(
     name: &str,
     overrides: &[String],
     seed: u64,

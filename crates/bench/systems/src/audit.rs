@@ -219,7 +219,7 @@ pub fn write_concern(setup: &Setup) -> String {
     }
 }
 
-fn shown(concern: Option<&WriteConcern>) -> String {
+pub(crate) fn shown(concern: Option<&WriteConcern>) -> String {
     let Some(concern) = concern else { return SERVERS_DEFAULT.into() };
     let w = match &concern.w {
         W::Number(number) => number.to_string(),

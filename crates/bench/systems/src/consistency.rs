@@ -11,6 +11,8 @@ use plimsoll_run::exit::explained;
 use plimsoll_wire::{ConnectOptions, Connection};
 use tokio::runtime::Runtime;
 
+use crate::promise::Promise;
+
 /// The maximum number of explained violations.
 const EXAMPLES_MAX: usize = 10;
 
@@ -26,10 +28,7 @@ pub(crate) async fn without_transactions(
     let refusal =
         refused_transaction(&mut connection, &setup.namespace).await.context("try a transaction")?;
     Ok(refusal.map(|error| {
-        format!(
-            "the server has no transactions ({error}): each operation is a single append or read, and each list is \
-             checked for linearizability"
-        )
+        format!("the server has no transactions ({error}): each operation is a single append or read")
     }))
 }
 
@@ -49,7 +48,7 @@ pub(crate) fn checked(
     server: &ConnectOptions,
     mut history: Vec<Transaction>,
     runtime: &Runtime,
-    reason: Option<&str>,
+    (promise, reason): (Promise, Option<&str>),
 ) -> Checked {
     history.sort_by_key(|transaction| transaction.invoked_ns);
     let last = runtime.block_on(read(setup, server, &history));
@@ -61,16 +60,19 @@ pub(crate) fn checked(
     });
     history.extend(last.unwrap_or_default());
     let documents = documents(&history);
-    let (claim, words) = match setup.appends_in_transactions() {
-        true => (Claim::STRONG_SNAPSHOT, "snapshot isolation in real time"),
-        false => (Claim::STRICT_SERIALIZABLE, "linearizability"),
-    };
+    let Promise { claim, words, limit } = promise;
+    let reason = reason.map(|reason| format!("{reason}, and each list is checked for {words}"));
     let (found, unchecked) = match check(&history) {
         Ok(report) => (judged(&report, claim), None),
         Err(error) => (Consistency::default(), Some(format!("the history cannot be checked: {error}"))),
     };
-    let reasons: Vec<&str> =
-        reason.into_iter().chain(unread.as_deref()).chain(unchecked.as_deref()).collect();
+    let reasons: Vec<&str> = reason
+        .as_deref()
+        .into_iter()
+        .chain(limit)
+        .chain(unread.as_deref())
+        .chain(unchecked.as_deref())
+        .collect();
     let reason = (!reasons.is_empty()).then(|| reasons.join("; "));
     let found = Consistency { claim: words.to_owned(), reason, ..found };
     Checked { found, documents, undecided: unread.or(unchecked) }

@@ -33,6 +33,7 @@ use crate::audit::{Subject, audit};
 use crate::calibration;
 use crate::client_engine::ClientEngine;
 use crate::consistency;
+use crate::promise::Promise;
 use plimsoll_run::exit::{Deserves, Exit, Outcome};
 use plimsoll_run::injection;
 use plimsoll_run::server_provenance::HostedAs;
@@ -67,6 +68,8 @@ pub struct Database {
     promised: Option<Promised>,
     /// The reason why appends to lists have no transactions; `None` if they have transactions.
     without_transactions: Option<String>,
+    /// The guarantee for appends to lists.
+    promise: Promise,
 }
 
 /// The documents and commands of a scenario, compiled for one run.
@@ -110,13 +113,13 @@ fn check_reads(setup: &Setup, place: &RunningServer) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Refuses to check a part of a history.
+/// Refuses to check a part of a history, and concerns that promise nothing on any server.
 fn check_lists(setup: &Setup, shard: Share) -> anyhow::Result<()> {
     ensure!(
         shard == Share::WHOLE || !setup.appends_to_lists(),
         "--shard: the history of list_append is checked in one process; leave out --shard"
     );
-    Ok(())
+    Promise::of(setup, Copies::One).map(drop)
 }
 
 impl Database {
@@ -143,6 +146,7 @@ impl Database {
         if without_transactions.is_some() {
             setup.append_without_transactions();
         }
+        let promise = Promise::of(&setup, copies).deserves(Exit::Usage)?;
         let setup = Arc::new(setup);
         let workers_all = context.shard.of * workers.count as u64;
         let allocation =
@@ -161,6 +165,7 @@ impl Database {
             journal: None,
             promised: None,
             without_transactions,
+            promise,
         })
     }
 
@@ -355,8 +360,9 @@ impl System for Database {
         };
         let mut integrity = audit(&subject, &self.runtime, &mut Watched { progress, expected });
         if self.setup.appends_to_lists() {
-            let (server, reason) = (self.place.deployment.options(), self.without_transactions.as_deref());
-            let checked = consistency::checked(&self.setup, &server, history, &self.runtime, reason);
+            let server = self.place.deployment.options();
+            let promise = (self.promise, self.without_transactions.as_deref());
+            let checked = consistency::checked(&self.setup, &server, history, &self.runtime, promise);
             integrity.consistency = Some(checked.found);
             // The documents of the lists have ids other than receipts.
             integrity.foreign = integrity.foreign.saturating_sub(checked.documents);

@@ -19,6 +19,7 @@ pub mod calibration;
 pub mod check;
 pub mod client_engine;
 mod consistency;
+mod promise;
 
 pub use database_subject::{DatabaseAt, DatabaseKind};
 pub use service_kind::{FillMoment, ServiceKind, Services, WorkloadResult};

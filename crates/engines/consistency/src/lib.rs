@@ -29,7 +29,7 @@
 //!
 //! The method is that of Elle (Kingsbury and Alvaro, VLDB 2020) for lists. The search for a linear order of
 //! one list follows Wing, Gong and Lowe. A check takes time nearly linear in the number of elements that were
-//! read. This crate must not know sockets, clocks or MongoDB.
+//! read. [`simulation`] makes histories with known anomalies. This crate must not know sockets, clocks or MongoDB.
 
 pub mod history;
 
@@ -54,6 +54,8 @@ mod components;
 mod cycles;
 
 mod linear;
+
+pub mod simulation;
 
 pub use check::{check, check_within};
 pub use claim::{Claim, Isolation, Order};

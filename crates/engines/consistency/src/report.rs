@@ -57,16 +57,17 @@ impl Kind {
     /// The weakest claim that the anomaly violates.
     const fn least(self) -> (Isolation, Order) {
         match self {
-            Self::DuplicateElement | Self::PhantomElement | Self::IncompatibleOrder => {
-                (Isolation::ReadUncommitted, Order::Any)
-            }
+            Self::DuplicateElement
+            | Self::PhantomElement
+            | Self::IncompatibleOrder
+            // The last read follows all operations, whatever their order is.
+            | Self::LostAppend
+            | Self::HalfTransaction => (Isolation::ReadUncommitted, Order::Any),
             Self::DirtyUpdate | Self::AbortedRead | Self::IntermediateRead => {
                 (Isolation::ReadCommitted, Order::Any)
             }
             Self::Internal | Self::LostUpdate => (Isolation::Snapshot, Order::Any),
-            Self::LostAppend | Self::HalfTransaction | Self::StaleRead => {
-                (Isolation::ReadUncommitted, Order::RealTime)
-            }
+            Self::StaleRead => (Isolation::ReadUncommitted, Order::RealTime),
             Self::NotLinearizable => (Isolation::Snapshot, Order::RealTime),
             Self::DirtyWrite(order) => (Isolation::ReadUncommitted, order),
             Self::CircularInformationFlow(order) => (Isolation::ReadCommitted, order),

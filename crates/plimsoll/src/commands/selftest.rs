@@ -31,6 +31,9 @@ pub fn selftest(args: &SelftestArgs) -> Outcome<Exit> {
         }
         findings.push(finding);
     }
+    if let Some(score) = plimsoll_selftest::score(&findings).filter(|_| !args.json) {
+        print(&format!("{score}\n"));
+    }
     finish(args, &findings, findings.iter().all(|finding| finding.passed))
 }
 

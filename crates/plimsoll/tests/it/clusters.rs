@@ -176,3 +176,19 @@ fn an_audit_names_the_document_that_a_secondary_lost_and_leaves_a_member_that_is
     let open = integrity["members"]["open"][0].as_str().unwrap();
     assert!(open.contains(&member), "{open}");
 }
+
+#[test]
+fn an_audit_of_a_cluster_with_a_lagging_shard_finds_every_document_and_stays_open() {
+    let cluster = Cluster::start(&sharded::Options::default()).unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let mut text = inserts("lagging", 10, "{documents: 2_000}");
+    text.push_str("shard: {key: {_id: hashed}}\naudit: {lag_max: 300ms}\n");
+    let (output, run) = run(dir.path(), &cluster.uri(), &text, || true, || {});
+    assert_eq!(output.status.code(), Some(0), "{}\n{}", run["reasons"], stderr(&output));
+    cluster.shard(1).hold(true);
+    cluster.shard(1).elect(1).unwrap();
+    let (code, integrity) = audit_again(dir.path(), &cluster.uri());
+    assert_eq!((code, &integrity["found"]), (Some(3), &2_000.into()), "{integrity}");
+    let open = integrity["shards"]["open"][0].as_str().unwrap();
+    assert!(open.starts_with("The shard shard1 lags"), "{open}");
+}

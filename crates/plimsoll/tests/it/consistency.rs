@@ -1,5 +1,5 @@
 //! Tests the shipped scenario `consistency`: a real server keeps its promise, and the check finds a server
-//! that breaks its promise.
+//! that breaks its promise, with and without transactions.
 
 use std::collections::HashMap;
 use std::process::Output;
@@ -9,36 +9,79 @@ use bson::{Bson, Document, doc};
 use plimsoll_host::scripted::Server;
 use serde_json::Value;
 
-use crate::program::{json, plimsoll_with};
+use crate::program::{json, plimsoll_with, stderr};
 
 /// The way in which a server breaks its promise.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Defect {
     None,
-    /// Acknowledges some appends without storing them.
+    /// Acknowledges some single appends without storing them.
     LosesAppends,
-    /// Answers some reads without the last element.
+    /// Answers some single reads without the last element.
     ReadsStale,
+    /// Stores only the first append of some transactions.
+    StoresHalf,
+    /// Answers the later reads of some transactions from the present state instead of the snapshot.
+    LeavesItsSnapshot,
 }
 
-/// One in this many operations meets the defect.
-const EVERY: u64 = 25;
+/// Whether a server has transactions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Transactions {
+    Refused,
+    /// Snapshot isolation: a transaction that changes a document fails if another one changed the document since its start.
+    Isolated,
+}
 
-/// A server without transactions that keeps lists in memory.
-#[derive(Default)]
+/// One in this many operations meets the defect, or a defect that needs others at the same time.
+const EVERY: u64 = 25;
+const EVERY_AT_ONCE: u64 = 3;
+
+/// A document's `_id` and its field.
+type List = (String, String);
+
+/// A server that keeps lists in memory.
 struct Store {
-    lists: HashMap<(String, String), Vec<i64>>,
+    transactions: Transactions,
+    defect: Defect,
+    /// The elements of each list, each with the number of its commit.
+    lists: HashMap<List, Vec<(u64, i64)>>,
+    commits: u64,
+    /// Open transactions by their sessions.
+    open: HashMap<String, Open>,
     operations: u64,
 }
 
+/// An open transaction.
+#[derive(Default)]
+struct Open {
+    snapshot: u64,
+    appends: Vec<(List, i64)>,
+    leaves_snapshot: bool,
+}
+
 impl Store {
-    fn answer(&mut self, command: &Document, defect: Defect) -> Option<Document> {
-        if command.contains_key("startTransaction") {
+    fn answer(&mut self, command: &Document) -> Option<Document> {
+        if self.transactions == Transactions::Refused && command.contains_key("startTransaction") {
             return Some(doc! {"ok": 0.0, "code": 20, "errmsg": "this server keeps it simple"});
         }
+        let within = matches!(command.get_bool("autocommit"), Ok(false));
+        let session = command.get_document("lsid").map(ToString::to_string).unwrap_or_default();
+        if command.contains_key("startTransaction") {
+            let leaves_snapshot = self.meets(Defect::LeavesItsSnapshot);
+            let open = Open { snapshot: self.commits, leaves_snapshot, ..Open::default() };
+            self.open.insert(session.clone(), open);
+        }
         match command.keys().next()?.as_str() {
-            "update" => Some(self.append(command, defect)),
-            "find" => Some(self.find(command, defect)),
+            "update" if within => Some(self.append_within(command, &session)),
+            "update" => Some(self.append_alone(command)),
+            "find" if within => Some(self.find_within(command, &session)),
+            "find" => Some(self.find_alone(command)),
+            "commitTransaction" => Some(self.commit(&session)),
+            "abortTransaction" => {
+                self.open.remove(&session);
+                Some(doc! {"ok": 1.0})
+            }
             "listCollections" | "listIndexes" => Some(batch(vec![])),
             "create" => Some(doc! {"ok": 1.0}),
             "count" | "aggregate" => {
@@ -48,42 +91,117 @@ impl Store {
         }
     }
 
-    fn meets(&mut self) -> bool {
+    fn meets(&mut self, defect: Defect) -> bool {
         self.operations += 1;
-        self.operations.is_multiple_of(EVERY)
+        let every = if defect == Defect::LeavesItsSnapshot { EVERY_AT_ONCE } else { EVERY };
+        self.operations.is_multiple_of(every) && self.defect == defect
     }
 
-    fn append(&mut self, command: &Document, defect: Defect) -> Document {
-        let update = command.get_array("updates").unwrap()[0].as_document().unwrap();
-        let id = update.get_document("q").unwrap().get_str("_id").unwrap().to_owned();
-        let push = update.get_document("u").unwrap().get_document("$push").unwrap();
-        let (field, element) = push.iter().next().unwrap();
-        if !(self.meets() && defect == Defect::LosesAppends) {
-            self.lists.entry((id, field.clone())).or_default().push(element.as_i64().unwrap());
+    fn append_alone(&mut self, command: &Document) -> Document {
+        let (list, element) = appended(command);
+        if self.open.values().any(|open| open.changes(&list.0)) {
+            return conflict();
+        }
+        if !self.meets(Defect::LosesAppends) {
+            self.store(vec![(list, element)]);
         }
         doc! {"n": 1, "nModified": 1, "ok": 1.0}
     }
 
-    fn find(&mut self, command: &Document, defect: Defect) -> Document {
-        let ids: Vec<String> = match command.get_document("filter").ok().and_then(|filter| filter.get("_id"))
-        {
-            Some(Bson::String(id)) => vec![id.clone()],
-            Some(Bson::Document(within)) => {
-                let ids = within.get_array("$in").into_iter().flatten();
-                ids.map(|id| id.as_str().unwrap().to_owned()).collect()
-            }
-            _ => vec![],
+    fn append_within(&mut self, command: &Document, session: &str) -> Document {
+        let (list, element) = appended(command);
+        let Some(mut open) = self.open.remove(session) else { return conflict() };
+        let is_newer = |(of, stored): (&List, &Vec<(u64, i64)>)| {
+            of.0 == list.0 && stored.last().is_some_and(|(commit, _)| *commit > open.snapshot)
         };
-        let is_stale = self.meets() && defect == Defect::ReadsStale && ids.len() == 1;
-        let found = ids.into_iter().map(|id| {
-            let list = |field: &str| {
-                let stored = self.lists.get(&(id.clone(), field.to_owned())).cloned().unwrap_or_default();
-                let shown = stored.len() - usize::from(is_stale && !stored.is_empty());
-                stored[..shown].to_vec()
-            };
-            doc! {"_id": &id, "a": list("a"), "b": list("b")}
-        });
-        batch(found.collect())
+        if self.lists.iter().any(is_newer) || self.open.values().any(|other| other.changes(&list.0)) {
+            return conflict();
+        }
+        open.appends.push((list, element));
+        self.open.insert(session.to_owned(), open);
+        doc! {"n": 1, "nModified": 1, "ok": 1.0}
+    }
+
+    fn commit(&mut self, session: &str) -> Document {
+        let Some(Open { mut appends, .. }) = self.open.remove(session) else { return conflict() };
+        if appends.len() > 1 && self.meets(Defect::StoresHalf) {
+            appends.truncate(1);
+        }
+        self.store(appends);
+        doc! {"ok": 1.0}
+    }
+
+    /// Stores appends in one commit.
+    fn store(&mut self, appends: Vec<(List, i64)>) {
+        self.commits += 1;
+        for (list, element) in appends {
+            self.lists.entry(list).or_default().push((self.commits, element));
+        }
+    }
+
+    fn find_alone(&mut self, command: &Document) -> Document {
+        let ids = ids(command);
+        let is_stale = ids.len() == 1 && self.meets(Defect::ReadsStale);
+        let list = |id: &str, field: &str| {
+            let mut shown = self.list(id, field, u64::MAX);
+            shown.truncate(shown.len() - usize::from(is_stale && !shown.is_empty()));
+            shown
+        };
+        batch(ids.iter().map(|id| doc! {"_id": id, "a": list(id, "a"), "b": list(id, "b")}).collect())
+    }
+
+    fn find_within(&mut self, command: &Document, session: &str) -> Document {
+        let starts = command.contains_key("startTransaction");
+        let Some(open) = self.open.get(session) else { return conflict() };
+        let snapshot = if open.leaves_snapshot && !starts { u64::MAX } else { open.snapshot };
+        let list = |id: &str, field: &str| {
+            let is_shown = |(list, _): &&(List, i64)| list.0 == id && list.1 == field;
+            let own = open.appends.iter().filter(is_shown).map(|(_, element)| *element);
+            self.list(id, field, snapshot).into_iter().chain(own).collect::<Vec<_>>()
+        };
+        batch(
+            ids(command).iter().map(|id| doc! {"_id": id, "a": list(id, "a"), "b": list(id, "b")}).collect(),
+        )
+    }
+
+    /// The elements of a list as of a commit.
+    fn list(&self, id: &str, field: &str, snapshot: u64) -> Vec<i64> {
+        let stored = self.lists.get(&(id.to_owned(), field.to_owned())).into_iter().flatten();
+        stored.filter(|(commit, _)| *commit <= snapshot).map(|(_, element)| *element).collect()
+    }
+}
+
+impl Open {
+    fn changes(&self, id: &str) -> bool {
+        self.appends.iter().any(|(list, _)| list.0 == id)
+    }
+}
+
+/// The list and the element of an append.
+fn appended(command: &Document) -> (List, i64) {
+    let update = command.get_array("updates").unwrap()[0].as_document().unwrap();
+    let id = update.get_document("q").unwrap().get_str("_id").unwrap().to_owned();
+    let push = update.get_document("u").unwrap().get_document("$push").unwrap();
+    let (field, element) = push.iter().next().unwrap();
+    ((id, field.clone()), element.as_i64().unwrap())
+}
+
+/// The `_id`s that a find selects.
+fn ids(command: &Document) -> Vec<String> {
+    match command.get_document("filter").ok().and_then(|filter| filter.get("_id")) {
+        Some(Bson::String(id)) => vec![id.clone()],
+        Some(Bson::Document(within)) => {
+            let ids = within.get_array("$in").into_iter().flatten();
+            ids.map(|id| id.as_str().unwrap().to_owned()).collect()
+        }
+        _ => vec![],
+    }
+}
+
+fn conflict() -> Document {
+    doc! {
+        "ok": 0.0, "code": 112, "codeName": "WriteConflict", "errmsg": "another operation changes the document",
+        "errorLabels": ["TransientTransactionError"],
     }
 }
 
@@ -101,17 +219,24 @@ fn run(server: &str, assignments: &[&str]) -> (Output, Value) {
     (output, run)
 }
 
-/// Runs the scenario on a server with this defect.
-fn run_with(defect: Defect) -> (Output, Value) {
-    let store = Mutex::new(Store::default());
-    let server = Server::start(move |command| store.lock().unwrap().answer(command, defect)).unwrap();
+/// A server with this defect, and its address.
+fn serve(transactions: Transactions, defect: Defect) -> (Server, String) {
+    let (lists, open, commits, operations) = Default::default();
+    let store = Mutex::new(Store { transactions, defect, lists, commits, open, operations });
+    let server = Server::start(move |command| store.lock().unwrap().answer(command)).unwrap();
     let uri = format!("mongodb://{}", server.address());
+    (server, uri)
+}
+
+/// Runs the scenario on a server with this defect.
+fn run_with(transactions: Transactions, defect: Defect) -> (Output, Value) {
+    let (_server, uri) = serve(transactions, defect);
     run(&uri, &["phases.0.faults=[]", "phases.0.stop={operations: 2000}", "existing=append"])
 }
 
 #[test]
 fn a_server_without_transactions_is_checked_list_by_list() {
-    let (output, run) = run_with(Defect::None);
+    let (output, run) = run_with(Transactions::Refused, Defect::None);
     let found = &run["integrity"]["consistency"];
     assert_eq!(found["violations"], 0, "{run}");
     assert_eq!(found["claim"], "linearizability");
@@ -125,8 +250,20 @@ fn a_server_without_transactions_is_checked_list_by_list() {
 }
 
 #[test]
+fn a_write_concern_that_promises_nothing_is_refused_by_name() {
+    let (_server, uri) = serve(Transactions::Refused, Defect::None);
+    let sets = ["--set", "phases.0.faults=[]", "--set", "write_concern={w: 1}"];
+    let args = [&["run", "consistency", "--server", &uri][..], &sets].concat();
+    let output = plimsoll_with(&args);
+    let message = stderr(&output);
+    assert_eq!(output.status.code(), Some(2), "{message}");
+    assert!(message.contains(r#"the write concern ({"w": 1}) acknowledges"#), "{message}");
+    assert!(message.contains("write `write_concern: {w: majority, j: true}`"), "{message}");
+}
+
+#[test]
 fn an_append_that_the_server_forgets_is_an_integrity_violation() {
-    let (output, run) = run_with(Defect::LosesAppends);
+    let (output, run) = run_with(Transactions::Refused, Defect::LosesAppends);
     assert_eq!(output.status.code(), Some(4), "{run}");
     let anomalies = &run["integrity"]["consistency"]["anomalies"];
     assert!(anomalies["lost append"].as_u64() > Some(0), "{anomalies}");
@@ -136,12 +273,45 @@ fn an_append_that_the_server_forgets_is_an_integrity_violation() {
 
 #[test]
 fn a_stale_read_of_a_list_is_an_integrity_violation() {
-    let (output, run) = run_with(Defect::ReadsStale);
+    let (output, run) = run_with(Transactions::Refused, Defect::ReadsStale);
     assert_eq!(output.status.code(), Some(4), "{run}");
     let found = &run["integrity"]["consistency"];
     assert!(found["anomalies"]["stale read"].as_u64() > Some(0), "{found}");
     assert!(found["anomalies"].get("lost append").is_none(), "{found}");
     assert!(found["examples"].to_string().contains("was acknowledged"), "{found}");
+}
+
+#[test]
+fn a_server_with_snapshot_isolation_keeps_its_promise() {
+    let (output, run) = run_with(Transactions::Isolated, Defect::None);
+    let found = &run["integrity"]["consistency"];
+    assert_eq!((&found["violations"], output.status.code()), (&0.into(), Some(0)), "{run}");
+    assert_eq!(found["claim"], "snapshot isolation in real time");
+    assert!(found["committed"].as_u64() > Some(100) && found["aborted"].as_u64() > Some(10), "{found}");
+    assert!(found["reason"].is_null(), "{found}");
+}
+
+/// Runs the scenario on a server whose transactions have this defect. The run must end with exit code 4, and name the anomaly.
+#[track_caller]
+fn check_anomaly(defect: Defect, anomaly: &str, explanation: &str) {
+    let (output, run) = run_with(Transactions::Isolated, defect);
+    let found = &run["integrity"]["consistency"];
+    assert_eq!(output.status.code(), Some(4), "{found}");
+    assert!(found["anomalies"][anomaly].as_u64() > Some(0), "{found}");
+    assert!(found["examples"].to_string().contains(explanation), "{found}");
+    let conclusions = run["conclusions"].to_string();
+    assert!(conclusions.contains("break snapshot isolation in real time: "), "{conclusions}");
+    assert!(conclusions.contains(anomaly), "{conclusions}");
+}
+
+#[test]
+fn a_transaction_of_which_the_server_stores_half_is_named() {
+    check_anomaly(Defect::StoresHalf, "half transaction", "half transaction: T");
+}
+
+#[test]
+fn a_transaction_that_sees_half_of_another_is_named() {
+    check_anomaly(Defect::LeavesItsSnapshot, "read skew (G-single)", "read skew (G-single): T");
 }
 
 #[test]

@@ -13,7 +13,7 @@ use plimsoll_measure::duration::Span;
 use plimsoll_measure::integrity::Indexes;
 use plimsoll_wire::{ConnectOptions, Connection, Cursor, Error, FindRequest};
 
-use super::{BATCH_TIMEOUT, Reader, spec};
+use super::{BATCH_TIMEOUT, Reader};
 
 /// The most indexes of a collection, as in MongoDB.
 const INDEXES_MAX: usize = 64;
@@ -265,7 +265,7 @@ async fn through(
     name: &str,
     seen: &mut IndexScan,
 ) -> Result<Option<Needed>, Error> {
-    let mut spec = spec(connection, reader.scope.namespace);
+    let mut spec = reader.spec(connection);
     spec.hint = Some(Bson::String(name.to_owned()));
     spec.projection = Some(doc! {"_id": 1});
     spec.max_time_ms = Some(budget.left_ms());

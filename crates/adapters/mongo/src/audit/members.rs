@@ -10,7 +10,7 @@ use plimsoll_measure::integrity::Members;
 use plimsoll_wire::{Address, ConnectOptions, Connection, Hello};
 
 use super::second_look::{self, Confirmed};
-use super::{BATCH_TIMEOUT, Error, Listener, Reader, connect, member_spec, read};
+use super::{BATCH_TIMEOUT, Error, Listener, Reader, connect, read};
 
 /// The most members of a replica set that are compared, as in MongoDB.
 const MEMBERS_MAX: usize = 50;
@@ -103,7 +103,7 @@ async fn look_at<'a>(
     connection.set_timeout(Some(limit));
     catch_up_to(&mut connection, target, limit).await?;
     connection.set_timeout(Some(BATCH_TIMEOUT));
-    let (spec, mut copy) = (member_spec(&connection, reader), seen.afresh());
+    let (spec, mut copy) = (reader.member_spec(&connection), seen.afresh());
     read(&mut connection, &spec, &mut copy, &mut reader.afresh(), listener).await?;
     second_look::of_member(primary, &mut connection, (seen, &copy), reader).await
 }

@@ -6,7 +6,7 @@ use plimsoll_ledger::audit::Differences;
 use plimsoll_measure::count::exact;
 use plimsoll_wire::{Connection, FindReply, FindRequest, FindSpec};
 
-use super::{Error, Reader, member_spec, spec};
+use super::{Error, Reader};
 use crate::operation_builder::identity_of;
 use crate::statement;
 
@@ -58,10 +58,10 @@ pub(super) async fn of_member<'a>(
             break;
         }
         let (mut here, mut there) = (seen.afresh(), seen.afresh());
-        look_up(primary, &spec(primary, reader.scope.namespace), &numbers, &mut here, reader).await?;
+        look_up(primary, &reader.spec(primary), &numbers, &mut here, reader).await?;
         let target = progress(primary).await?.applied;
         catch_up_to(member, target, reader.scope.lag_max).await?;
-        look_up(member, &member_spec(member, reader), &numbers, &mut there, reader).await?;
+        look_up(member, &reader.member_spec(member), &numbers, &mut there, reader).await?;
         differences = here.differences(&there);
         numbers = here.differing(&there).collect();
     }

@@ -12,7 +12,7 @@ use plimsoll_wire::{Address, ConnectOptions, Connection};
 
 use super::members::{self, Compared};
 use super::second_look::{Confirmed, ROUNDS, bounded, look_up};
-use super::{BATCH_TIMEOUT, Error, Listener, Reader, connect, read, spec};
+use super::{BATCH_TIMEOUT, Error, Listener, Reader, connect, read};
 
 /// The most shards that are read.
 const SHARDS_MAX: usize = 1024;
@@ -46,7 +46,7 @@ impl Placed {
 /// The shards behind a mongos; none without one.
 pub(super) struct Reached {
     shards: Vec<Shard>,
-    /// Why further shards are not read, a sentence each.
+    /// Why further shards are not read, or not at majority, a sentence each.
     failed: Vec<String>,
 }
 
@@ -83,6 +83,13 @@ pub(super) async fn find(
 
 fn unread(name: &str, error: &impl Display) -> String {
     format!("The shard {name} was not read: {error}. Nothing is proven about its documents.")
+}
+
+fn behind(name: &str, error: &impl Display) -> String {
+    format!(
+        "The shard {name} lags, so the audit read it and the mongos at `local`, and a failover may still roll back documents \
+         that were found: {error}."
+    )
 }
 
 /// The names of all shards, and the addresses of their members.
@@ -125,19 +132,24 @@ async fn primary(
 
 impl Reached {
     /// Waits until a majority of every shard has the writes of its primary. A wait through the mongos does
-    /// not suffice: it sends an update, and covers only the shards that this update reaches.
-    ///
-    /// # Errors
-    /// [`Error::Shard`] if a majority lags: the scan through the mongos would miss documents.
-    pub(super) async fn catch_up(&mut self, reader: &Reader<'_>) -> Result<(), Error> {
+    /// not suffice: it sends an update, and covers only the shards that this update reaches. Returns the addresses of the shards that lag, which stay open.
+    pub(super) async fn catch_up(&mut self, limit: Duration) -> Vec<Address> {
+        let mut lagging = Vec::new();
         for mut shard in std::mem::take(&mut self.shards) {
-            match shard.catch_up(reader.scope.lag_max).await {
-                Ok(()) => self.shards.push(shard),
-                Err(MajorityError::Wire(error)) => self.failed.push(unread(&shard.name, &error)),
-                Err(error) => return Err(Error::Shard(shard.name, Box::new(error))),
+            match shard.catch_up(limit).await {
+                Ok(()) => {}
+                Err(MajorityError::Wire(error)) => {
+                    self.failed.push(unread(&shard.name, &error));
+                    continue;
+                }
+                Err(error) => {
+                    self.failed.push(behind(&shard.name, &error));
+                    lagging.push(shard.options.address.clone());
+                }
             }
+            self.shards.push(shard);
         }
-        Ok(())
+        lagging
     }
 
     /// Reads every shard and the members of its replica set, and compares them with `seen`, the scan through
@@ -172,9 +184,9 @@ impl Reached {
 impl Shard {
     async fn catch_up(&mut self, limit: Duration) -> Result<(), MajorityError> {
         self.connection.set_timeout(Some(limit));
-        catch_up_quietly(&mut self.connection, limit).await?;
+        let caught_up = catch_up_quietly(&mut self.connection, limit).await;
         self.connection.set_timeout(Some(BATCH_TIMEOUT));
-        Ok(())
+        caught_up
     }
 
     /// Reads the shard, and adds the comparison of its members.
@@ -185,7 +197,7 @@ impl Shard {
         reader: &Reader<'a>,
         listener: &mut impl Listener,
     ) -> Result<Audit<'a>, plimsoll_wire::Error> {
-        let spec = spec(&self.connection, reader.scope.namespace);
+        let spec = reader.spec(&self.connection);
         let (mut audit, mut reader) = (seen.afresh(), reader.afresh());
         read(&mut self.connection, &spec, &mut audit, &mut reader, listener).await?;
         let members = members::compare(&mut self.connection, &self.options, &audit, &reader, listener).await;
@@ -241,8 +253,8 @@ async fn unplaced<'a>(
     let sentence = |error: plimsoll_wire::Error| {
         format!("Documents that seemed to be on no shard could not be read again: {error}.")
     };
-    let (mut here, namespace) = (seen.afresh(), reader.scope.namespace);
-    look_up(mongos, &spec(mongos, namespace), numbers, &mut here, reader).await.map_err(sentence)?;
+    let mut here = seen.afresh();
+    look_up(mongos, &reader.spec(mongos), numbers, &mut here, reader).await.map_err(sentence)?;
     let reached = find(mongos, options, reader).await?;
     if let Some(failed) = reached.failed.into_iter().next() {
         return Err(failed);
@@ -250,7 +262,7 @@ async fn unplaced<'a>(
     let mut copies = Vec::new();
     for mut shard in reached.shards {
         let mut copy = seen.afresh();
-        let spec = spec(&shard.connection, namespace);
+        let spec = reader.spec(&shard.connection);
         look_up(&mut shard.connection, &spec, numbers, &mut copy, reader).await.map_err(sentence)?;
         copies.push(copy);
     }

@@ -8,6 +8,7 @@ use plimsoll_measure::interval::Reply;
 use plimsoll_measure::outcome::{Doubt, Outcome, Rejection};
 
 use super::outcome::of_error;
+use super::topology::Topology;
 use super::{Named, find};
 use crate::operation_builder::{ReturnedState, Work};
 use crate::scenario::Returns;
@@ -71,7 +72,7 @@ async fn send(
 
 /// Finds one document and changes it in the same command.
 pub(super) async fn find_and_modify(
-    work: Work<'_>,
+    (work, topology): (Work<'_>, &Topology),
     collection: &Collection<RawDocumentBuf>,
     named: &mut Named,
 ) -> Reply {
@@ -94,6 +95,7 @@ pub(super) async fn find_and_modify(
     let shows = if new { ReturnedState::After } else { ReturnedState::Before };
     let judged = match (outcome, picked) {
         (Outcome::Acknowledged, Some(picked)) => {
+            let picked = topology.answered(picked);
             builder.judge_read(&picked, shows, found.as_ref().map(|found| found.as_bytes()))
         }
         _ => Ok(()),
@@ -107,11 +109,11 @@ pub(super) async fn find_and_modify(
 
 /// Finds one document and then changes it. A failed read ends the operation.
 pub(super) async fn read_modify_write(
-    work: Work<'_>,
+    (work, topology): (Work<'_>, &Topology),
     collection: &Collection<RawDocumentBuf>,
     named: &mut Named,
 ) -> Reply {
-    match find::read(work, collection, &FindShape::default(), named).await {
+    match find::read((work, topology), collection, &FindShape::default(), named).await {
         Ok(_) => change(work, collection, named).await,
         Err(outcome) => Reply::failed(outcome, 1),
     }

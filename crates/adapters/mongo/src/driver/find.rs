@@ -6,6 +6,7 @@ use plimsoll_measure::interval::Reply;
 use plimsoll_measure::outcome::Outcome;
 
 use super::outcome::of_read_error;
+use super::topology::Topology;
 use super::{Named, document};
 use crate::operation_builder::{OperationBuilder, ReturnedState, Work, identity};
 use crate::setup::{Command, FindShape, Pipeline};
@@ -43,11 +44,15 @@ pub(super) async fn aggregate(
 }
 
 /// Runs a find or a range to its end.
-pub(super) async fn find(work: Work<'_>, collection: &Collection<RawDocumentBuf>, named: &Named) -> Reply {
+pub(super) async fn find(
+    (work, topology): (Work<'_>, &Topology),
+    collection: &Collection<RawDocumentBuf>,
+    named: &Named,
+) -> Reply {
     let (Command::Find { shape, .. } | Command::Range { shape, .. }) = work.command else {
         return Reply::acknowledged(0);
     };
-    match read(work, collection, shape, named).await {
+    match read((work, topology), collection, shape, named).await {
         Ok(documents) => Reply::acknowledged(documents),
         Err(outcome) => Reply::failed(outcome, 1),
     }
@@ -55,7 +60,7 @@ pub(super) async fn find(work: Work<'_>, collection: &Collection<RawDocumentBuf>
 
 /// Finds whole or partial documents and returns their number.
 pub(super) async fn read(
-    work: Work<'_>,
+    (work, topology): (Work<'_>, &Topology),
     collection: &Collection<RawDocumentBuf>,
     shape: &FindShape,
     named: &Named,
@@ -87,7 +92,7 @@ pub(super) async fn read(
     let found = cursor.advance().await.map_err(failed)?;
     if let Some(picked) = picked {
         let first = found.then(|| cursor.current().as_bytes());
-        judge(work.builder, &picked, first, range, shape)?;
+        judge(work.builder, &topology.answered(picked), first, range, shape)?;
     }
     if found { rest(work, &mut cursor, 1).await } else { Ok(0) }
 }

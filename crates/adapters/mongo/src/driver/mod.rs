@@ -15,7 +15,7 @@ use plimsoll_measure::first_error::{FirstError, OperationError};
 use plimsoll_measure::interval::Reply;
 use plimsoll_measure::outcome::{Doubt, Outcome};
 
-use crate::operation_builder::{OperationBuilder, OperationTarget, PendingWrite};
+use crate::operation_builder::{OperationBuilder, OperationTarget, PendingWrite, Work};
 use crate::setup::{Command, Purpose, Setup};
 use crate::worker_ledger::{Closed, WorkerLedger};
 
@@ -27,7 +27,11 @@ mod find;
 
 mod transaction;
 
+mod topology;
+
 mod outcome;
+
+use topology::Topology;
 
 /// One worker's view of the server, over the official driver.
 #[derive(Debug)]
@@ -36,6 +40,7 @@ pub struct Driver {
     deployment: Arc<Deployment>,
     /// One client per worker, created on the worker's runtime, with the pool that users have.
     client: Mutex<Option<Client>>,
+    topology: Topology,
     /// Whether members for all read preferences were found once. Later, a missing member fails the reads that
     /// need it.
     has_members: AtomicBool,
@@ -80,7 +85,8 @@ impl Driver {
     /// A target for one worker.
     pub fn new(setup: Arc<Setup>, deployment: Arc<Deployment>, ledger: WorkerLedger) -> Self {
         let builder = OperationBuilder::new(setup, ledger);
-        Self { builder, deployment, client: Mutex::default(), has_members: AtomicBool::new(false) }
+        let (client, topology, has_members) = Default::default();
+        Self { builder, deployment, client, topology, has_members }
     }
 
     /// This worker's operation builder.
@@ -103,6 +109,7 @@ impl Driver {
         (options.write_concern, options.read_concern, options.selection_criteria) = (None, None, None);
         options.retry_writes = Some(false);
         options.retry_reads = Some(false);
+        options.sdam_event_handler = Some(self.topology.handler());
         let pool = self.builder.setup.connections;
         options.min_pool_size = pool.min.or(options.min_pool_size);
         options.max_idle_time =
@@ -154,7 +161,8 @@ impl Driver {
     }
 
     async fn run(&self, lane: &mut Lane, ready: &mut Ready) -> Reply {
-        let work = self.builder.work(lane.operation);
+        let (work, topology) = (self.builder.work(lane.operation), &self.topology);
+        let work = Work { origin: topology.origin(work.concerns().preference.as_ref()), ..work };
         let collection = &lane.collections[lane.operation];
         match (ready, work.command) {
             (Ready::Nothing, _) => Reply::acknowledged(0),
@@ -164,16 +172,16 @@ impl Driver {
                 if lane.session.is_none() {
                     lane.session = lane.client.start_session().await.ok();
                 }
-                ready.send(work, collection, lane.session.as_mut()).await
+                ready.send((work, topology), collection, lane.session.as_mut()).await
             }
             (Ready::Named(named), Command::Find { .. } | Command::Range { .. }) => {
-                find::find(work, collection, named).await
+                find::find((work, topology), collection, named).await
             }
             (Ready::Named(named), Command::FindAndModify { .. }) => {
-                change::find_and_modify(work, collection, named).await
+                change::find_and_modify((work, topology), collection, named).await
             }
             (Ready::Named(named), Command::ReadModifyWrite { .. }) => {
-                change::read_modify_write(work, collection, named).await
+                change::read_modify_write((work, topology), collection, named).await
             }
             (Ready::Named(named), _) => change::change(work, collection, named).await,
         }

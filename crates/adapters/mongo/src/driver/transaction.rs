@@ -12,6 +12,7 @@ use plimsoll_measure::interval::Reply;
 use plimsoll_measure::outcome::{Outcome, Rejection};
 
 use super::outcome::{of_commit, of_read_error, write_concern};
+use super::topology::Topology;
 use super::{Named, raw};
 use crate::operation_builder::{OperationBuilder, ReturnedState, Work};
 use crate::setup::{Command, FindShape, Purpose};
@@ -73,7 +74,7 @@ impl Ready {
 
     pub async fn send(
         &mut self,
-        work: Work<'_>,
+        (work, topology): (Work<'_>, &Topology),
         collection: &Collection<RawDocumentBuf>,
         session: Option<&mut ClientSession>,
     ) -> Reply {
@@ -82,7 +83,7 @@ impl Ready {
             self.settle(builder, State::NotSent);
             return Reply::failed(Outcome::Rejected(Rejection::NotTried), self.documents());
         };
-        let outcome = self.run(work, collection, session).await;
+        let outcome = self.run((work, topology), collection, session).await;
         let (state, outcome) = match outcome {
             Ok(()) => {
                 self.is_committing = true;
@@ -103,7 +104,7 @@ impl Ready {
 
     async fn run(
         &mut self,
-        work: Work<'_>,
+        (work, topology): (Work<'_>, &Topology),
         collection: &Collection<RawDocumentBuf>,
         session: &mut ClientSession,
     ) -> Result<(), Outcome> {
@@ -131,7 +132,7 @@ impl Ready {
                     inserted.session(&mut *session).await.map_err(failed)?;
                 }
                 Step::Named { named, matched } => {
-                    *matched = run_named(work, command, named, collection, session).await?;
+                    *matched = run_named((work, topology), command, named, collection, session).await?;
                 }
             }
         }
@@ -194,14 +195,14 @@ fn of_committed(work: Work<'_>, committed: Result<(), Error>) -> (State, Outcome
 
 /// Returns the number of matched documents.
 async fn run_named(
-    work: Work<'_>,
+    (work, topology): (Work<'_>, &Topology),
     command: &Command,
     named: &Named,
     collection: &Collection<RawDocumentBuf>,
     session: &mut ClientSession,
 ) -> Result<u64, Outcome> {
     if let Command::Find { shape, .. } = command {
-        return find(work, shape, named, collection, session).await;
+        return find((work, topology), shape, named, collection, session).await;
     }
     let filter = named.filter.clone();
     let changed = match command {
@@ -227,7 +228,7 @@ async fn run_named(
 }
 
 async fn find(
-    work: Work<'_>,
+    (work, topology): (Work<'_>, &Topology),
     shape: &FindShape,
     named: &Named,
     collection: &Collection<RawDocumentBuf>,
@@ -251,6 +252,7 @@ async fn find(
     while cursor.advance(session).await.map_err(failed)? {
         documents += 1;
         if let Some(picked) = named.aim.document.filter(|_| documents == 1) {
+            let picked = topology.answered(picked);
             let picked = if shape.projection.is_none() { picked } else { picked.in_part() };
             let judged =
                 builder.judge_read(&picked, ReturnedState::Before, Some(cursor.current().as_bytes()));
@@ -259,7 +261,8 @@ async fn find(
     }
     match named.aim.document {
         Some(picked) if documents == 0 => {
-            builder.judge_read(&picked, ReturnedState::Before, None).map_err(Outcome::Rejected).map(|()| 0)
+            let judged = builder.judge_read(&topology.answered(picked), ReturnedState::Before, None);
+            judged.map_err(Outcome::Rejected).map(|()| 0)
         }
         _ => Ok(documents),
     }

@@ -20,10 +20,19 @@ pub struct Bound {
     pub least: Option<u32>,
     /// The version that an earlier read has shown, if later reads must show it too.
     pub read: Option<u32>,
+    /// The part of `read` that binds every server, whichever one has shown it.
+    pub read_of_any: Option<u32>,
     /// The number of connections that the worker had opened when the read was sent.
     pub epoch: u64,
     /// The server that the read is sent to.
     pub origin: Origin,
+}
+
+impl Bound {
+    /// The bounds of a read whose answer may come from another server than the expected one.
+    pub fn without_origin(self) -> Self {
+        Self { read: self.read_of_any, origin: Origin::Unknown, ..self }
+    }
 }
 
 /// The versions that reads of a standalone server have shown. They hold as long as the server runs. A restart
@@ -69,12 +78,13 @@ impl WorkerLedger {
         let promised = state == State::Acknowledged;
         let is_judged = !self.changes.touched.contains(slot);
         let shown = Some(number).filter(|_| validity == Validity::UntilReconnect);
-        let read = known.was_read().then(|| known.sent()).or_else(|| self.shown.at(shown?));
-        let read = read.max(self.shown_to_any(number, validity, origin));
+        let own = known.was_read().then(|| known.sent()).or_else(|| self.shown.at(shown?));
+        let read = |origin| own.max(self.shown_to_any(number, validity, origin)).filter(|_| is_judged);
         Bound {
             promised,
             least: (is_judged && (promised || state == State::Unknown)).then(|| known.acknowledged()),
-            read: read.filter(|_| is_judged),
+            read: read(origin),
+            read_of_any: read(Origin::Unknown),
             ..Bound::default()
         }
     }

@@ -61,8 +61,9 @@ impl WorkerLedger {
     /// The current bound of a read of a document that any worker may own. Empty if the document is no longer shared.
     pub fn shared_bound(&self, number: u64, validity: Validity, origin: Origin) -> Bound {
         let least = self.shared.as_ref().and_then(|shared| shared.version(number));
-        let read = least.and_then(|_| self.shown_to_any(number, validity, origin));
-        Bound { promised: least.is_some(), least, read, origin, ..Bound::default() }
+        let read = |origin| least.and_then(|_| self.shown_to_any(number, validity, origin));
+        let (read, read_of_any) = (read(origin), read(Origin::Unknown));
+        Bound { promised: least.is_some(), least, read, read_of_any, origin, ..Bound::default() }
     }
 
     /// The version that a read of any worker has shown and that a majority has. A later read at majority

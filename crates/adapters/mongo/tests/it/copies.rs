@@ -6,7 +6,7 @@ use bson::Bson;
 use plimsoll_host::replica_set::{Options, ReplicaSet};
 use plimsoll_host::sharded::{self, Cluster};
 use plimsoll_measure::clock;
-use plimsoll_mongo::audit::{Audited, Error, Listener};
+use plimsoll_mongo::audit::{Audited, Listener};
 use serde_json::json;
 
 use crate::loads::{self, Loaded, NAMESPACE, OPERATIONS};
@@ -241,14 +241,36 @@ fn a_member_that_accepts_connections_and_stays_silent_is_left_after_the_longest_
 }
 
 #[test]
-fn a_shard_that_lags_is_named_before_anything_is_read() {
+fn a_shard_that_lags_is_named_and_its_documents_are_found_at_local() {
     let cluster = cluster(false);
     let loaded = load(&cluster.uri(), r#"{"w": 1}"#);
     cluster.shard(1).hold(true);
     cluster.shard(1).elect(1).unwrap();
-    let error = loaded.audit().unwrap_err();
-    assert!(matches!(&error, Error::Shard(name, _) if name == "shard1"), "{error}");
-    assert!(error.to_string().contains("did not catch up within 300ms"), "{error}");
+    let audited = loaded.audit().unwrap();
+    let [sentence] = &audited.placed.shards.open[..] else { panic!("{:?}", audited.placed) };
+    assert!(sentence.starts_with("The shard shard1 lags, so the audit read it"), "{sentence}");
+    assert!(sentence.contains("did not catch up within 300ms"), "{sentence}");
+    assert_eq!((audited.findings.found, audited.holds()), (OPERATIONS, true), "{audited:?}");
+    let held = [0, 1].map(|index| cluster.shard(index).documents(NAMESPACE) as u64);
+    assert!(audited.placed.shards.documents.values().copied().eq(held), "{:?}", audited.placed);
+    let members = &audited.compared.members;
+    assert_eq!(
+        (members.compared.len(), members.open.len()),
+        (2, 2),
+        "the members of shard1 lag: {members:?}"
+    );
+}
+
+#[test]
+fn a_document_that_a_lagging_shard_lost_is_lost() {
+    let cluster = cluster(false);
+    let loaded = load(&cluster.uri(), r#"{"w": "majority"}"#);
+    cluster.shard(1).hold(true);
+    cluster.shard(1).elect(1).unwrap();
+    let lost = object_ids([cluster.shard(1).lose(1, NAMESPACE, 3)]);
+    let audited = loaded.audit().unwrap();
+    assert_eq!(loaded.ids(&audited.findings.examples.lost), lost);
+    assert!(!audited.placed.shards.open.is_empty() && !audited.holds(), "{audited:?}");
 }
 
 #[test]

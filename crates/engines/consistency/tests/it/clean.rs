@@ -1,8 +1,7 @@
 //! Checks that nothing is reported where nothing is wrong.
 
+use plimsoll_consistency::simulation::{SERIALIZABLE, Settings, Simulation};
 use plimsoll_consistency::{Claim, Isolation, Kind, Report, check};
-
-use crate::store::{SERIALIZABLE, Settings, Simulation};
 
 const ROUNDS: u64 = 1_000;
 

@@ -2,9 +2,8 @@
 
 use std::collections::HashMap;
 
+use plimsoll_consistency::simulation::Random;
 use plimsoll_consistency::{Claim, Element, ListId, Outcome, Step, Transaction, check};
-
-use crate::random::Random;
 
 const ROUNDS: u64 = 20_000;
 

@@ -1,8 +1,7 @@
 //! Checks long histories, with and without an anomaly.
 
+use plimsoll_consistency::simulation::{SERIALIZABLE, Settings, Simulation};
 use plimsoll_consistency::{Kind, Order, check};
-
-use crate::store::{SERIALIZABLE, Settings, Simulation};
 
 #[test]
 fn one_fault_among_many_transactions_is_found() {

@@ -6,5 +6,3 @@ mod clean;
 mod every_order;
 mod faults;
 mod large;
-mod random;
-mod store;

@@ -40,7 +40,10 @@ async fn a_block_has_the_access_that_its_dataset_has_when_it_is_published() {
         store.update(&dataset, &moved, "ann", at(5)).await.unwrap();
         add(&store, &dataset, "1", 5).await.unwrap();
         let head = store.blocks("a", &any).await.unwrap().remove(0);
-        assert_eq!((head.get_str("ownerGroup").unwrap(), head.get_bool("isPublished").unwrap()), ("new", true));
+        assert_eq!(
+            (head.get_str("ownerGroup").unwrap(), head.get_bool("isPublished").unwrap()),
+            ("new", true)
+        );
         assert!(!head.contains_key("accessGroups"));
         let creation = block::Creation { id: "2", dataset: &dataset, by: "ann", at: at(0) };
         let mut writer = store.block_writer(creation);

@@ -1,16 +1,26 @@
 //! Simulates a transactional store, its clients and their scheduler. Everything follows from the seed.
+//!
+//! Without a fault its histories have no anomaly that its isolation level forbids. [`FAULTS`] has a fault for each anomaly.
 
 use std::collections::HashMap;
 
-use plimsoll_consistency::{Element, Isolation, ListId, Outcome, Step, Transaction};
+use crate::claim::Isolation;
+use crate::history::{Element, ListId, Outcome, Step, Transaction};
 
-use crate::random::Random;
+pub use faults::{FAULTS, Fault};
+pub use random::Random;
+
+mod faults;
+mod random;
 
 /// The settings of a simulation.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
+    /// The isolation level: snapshot, or serializable.
     pub isolation: Isolation,
+    /// The number of clients.
     pub processes: u32,
+    /// The number of transactions.
     pub transactions: usize,
     /// The number of lists that are in use at a time. A list is replaced after `APPENDS_MAX` appends.
     pub lists: u64,
@@ -20,6 +30,7 @@ pub struct Settings {
     pub aborted: u64,
 }
 
+/// Five clients of a serializable store.
 pub const SERIALIZABLE: Settings = Settings {
     isolation: Isolation::Serializable,
     processes: 5,
@@ -58,8 +69,8 @@ struct Late {
 /// The store with its clients.
 #[derive(Debug)]
 pub struct Simulation {
-    pub random: Random,
-    pub history: Vec<Transaction>,
+    random: Random,
+    history: Vec<Transaction>,
     settings: Settings,
     now_ns: u64,
     /// The elements of each list with the number of their commit.
@@ -73,6 +84,7 @@ pub struct Simulation {
 }
 
 impl Simulation {
+    /// A store without lists.
     pub fn new(settings: Settings, seed: u64) -> Self {
         Self {
             random: Random::new(seed),
