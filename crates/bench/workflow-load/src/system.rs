@@ -360,7 +360,7 @@ impl<S: Store + std::fmt::Debug> System for WorkflowSystem<S> {
         let promises: Vec<_> = ledgers().flat_map(|ledger| ledger.promises()).collect();
         let started = promises.iter().filter(|promise| promise.start == Fate::Acknowledged).count();
         let received = ledgers().flat_map(|ledger| ledger.receivers().into_values());
-        let received: u64 = received.map(|sent| sent.acknowledged).sum();
+        let received: u64 = received.map(|sent| sent.acknowledged()).sum();
         let signals: u64 = promises.iter().map(|promise| u64::from(promise.signals)).sum();
         let (database, calls) = self.figures.grown.clone();
         let audited = &self.figures.audited;
