@@ -186,3 +186,18 @@ fn kept_signals_are_limited_in_bytes() {
     }
     assert_eq!(life.named("other", Value::Null), Outcome::Refused(DeadReason::Full));
 }
+
+#[test]
+fn headers_of_the_engine_and_invalid_ones_are_refused() {
+    let text =
+        |header: &str| format!("name: a\nsteps:\n- http: {{url: 'http://h/', headers: {{{header}}}}}\n");
+    for name in ["Host", "content-length", "Transfer-Encoding", "Idempotency-Key", "connection"] {
+        refused(&text(&format!("{name}: x")), &format!("the engine writes the header `{name}` itself"));
+    }
+    refused(&text("'a b': x"), "the header `a b` is invalid");
+    for url in ["http://h:0/", "http://ann@h/", "https://"] {
+        refused(&format!("name: a\nsteps:\n- http: {{url: '{url}'}}\n"), "line 3, column 10: `");
+    }
+    refused(&text(r#"x: "a\r\nb: c""#), "the header `x` is invalid");
+    read(&text("Authorization: '${crm}'")).unwrap();
+}

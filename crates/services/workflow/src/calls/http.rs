@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use plimsoll_net::{Destination, Stream, Tls, connect};
 use plimsoll_workflow::definition::Method;
+use plimsoll_workflow::program::Url;
 use plimsoll_workflow::step::{Again, Call, CallError};
 use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::answer::{Answer, parse};
 use super::failure;
-use super::url::Url;
 
 /// The maximum size of an answer, in bytes.
 const ANSWER_BYTES_MAX: usize = 1 << 20;
