@@ -126,7 +126,8 @@ impl Tables {
         }
         let rows = self.leases.iter().filter(|(_, row)| held(row));
         let held = rows.map(|(partition, row)| Lease { partition: *partition, epoch: row.epoch }).collect();
-        Leases { held, owners: self.owners.len() }
+        let free = self.leases.values().filter(|row| row.until_ms <= now_ms).count();
+        Leases { held, owners: self.owners.len(), free }
     }
 
     fn commit(&mut self, commit: &Commit, removal: Removal) -> Committed {

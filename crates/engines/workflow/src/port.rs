@@ -217,6 +217,8 @@ pub struct Leases {
     pub held: Vec<Lease>,
     /// Processes that asked for partitions within the last lease length, this one included.
     pub owners: usize,
+    /// Partitions that no process holds after this request.
+    pub free: usize,
 }
 
 /// Work that is due.

@@ -83,6 +83,7 @@ pub struct Metrics {
     is_draining: AtomicBool,
     partitions: AtomicUsize,
     owners: AtomicUsize,
+    free_partitions: AtomicUsize,
 }
 
 /// Counts one piece of work as in flight until this value is dropped, also if its future is dropped.
@@ -152,6 +153,7 @@ impl Metrics {
     pub(crate) fn leased(&self, leases: &Leases) {
         self.partitions.store(leases.held.len(), Ordering::Relaxed);
         self.owners.store(leases.owners, Ordering::Relaxed);
+        self.free_partitions.store(leases.free, Ordering::Relaxed);
     }
 
     /// Counts a call as in flight until the guard is dropped. `None` if this process begins no more calls.
@@ -200,6 +202,11 @@ impl Metrics {
         let gauges = [
             ("partitions", "Partitions that this process holds.", self.partitions()),
             ("owners", "Processes that ask for partitions.", self.owners.load(Ordering::Relaxed)),
+            (
+                "partitions_free",
+                "Partitions that no process holds: their instances stand still.",
+                self.free_partitions.load(Ordering::Relaxed),
+            ),
             ("backlog_signals", "Signals that wait in the memory of this process.", backlog),
         ];
         for (name, help, value) in gauges {
@@ -260,7 +267,7 @@ mod tests {
         metrics.begin_drain();
         assert!(metrics.call_begins().is_none() && !metrics.is_busy());
         metrics.call_ends(1_000, CallOutcome::Refused);
-        metrics.leased(&Leases { held: Vec::new(), owners: 3 });
+        metrics.leased(&Leases { held: Vec::new(), owners: 3, free: 5 });
         let mut page = Page::default();
         metrics.write(&mut page, 7);
         let text = page.text();
@@ -272,6 +279,7 @@ mod tests {
             "plimsoll_workflow_calls_total{outcome=\"refused\"} 1\n",
             "plimsoll_workflow_calls_in_flight 0\n",
             "plimsoll_workflow_owners 3\n",
+            "plimsoll_workflow_partitions_free 5\n",
             "plimsoll_workflow_backlog_signals 7\n",
         ] {
             assert!(text.contains(line), "{line} is not in {text}");

@@ -1,7 +1,7 @@
 //! Opens the store in MongoDB or PostgreSQL, and counts its operations.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use plimsoll_postgres::workflow::Postgres;
 use plimsoll_service::{Clock, redact};
@@ -71,6 +71,28 @@ pub struct Store {
     clock: Clock,
     metrics: Arc<Metrics>,
     registry: Arc<Registry>,
+    free: Mutex<Free>,
+}
+
+/// Partitions that no process holds.
+#[derive(Debug, Default)]
+struct Free {
+    since_ms: Option<i64>,
+    is_told: bool,
+}
+
+impl Free {
+    /// Notes the number of free partitions; returns whether a warning is due. Two leases suffice for every process to claim what it can.
+    fn note(&mut self, count: usize, now_ms: i64, lease_ms: i64) -> bool {
+        if count == 0 {
+            *self = Self::default();
+            return false;
+        }
+        let since_ms = *self.since_ms.get_or_insert(now_ms);
+        let is_due = !self.is_told && now_ms.saturating_sub(since_ms) > lease_ms.saturating_mul(2);
+        self.is_told |= is_due;
+        is_due
+    }
 }
 
 #[derive(Debug)]
@@ -109,7 +131,7 @@ impl Store {
                 postgres(Postgres::open_existing(uri, connections).await?)
             }
         };
-        Ok(Self { kind, held_max, clock, metrics, registry: Arc::default() })
+        Ok(Self { kind, held_max, clock, metrics, registry: Arc::default(), free: Mutex::default() })
     }
 
     /// The compiled definitions of this process.
@@ -126,6 +148,17 @@ impl Store {
         let definitions = self.definitions().await?;
         self.registry.learn(&definitions);
         Ok(definitions)
+    }
+
+    fn warn_about_free(&self, leases: &Leases, lease_ms: u64) {
+        let (now_ms, lease_ms) = (self.clock.now_ms(), i64::try_from(lease_ms).unwrap_or(i64::MAX));
+        let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
+        if free.note(leases.free, now_ms, lease_ms) {
+            tracing::warn!(
+                partitions = leases.free,
+                "no process holds these partitions, and their instances stand still: start a worker without a limit of partitions"
+            );
+        }
     }
 
     /// Whether a signal moves its instance to a version that this process does not know yet.
@@ -193,6 +226,7 @@ impl Port for Store {
         let request = LeaseRequest { want, ..request.clone() };
         let leases = counted!(self, lease(&request))?;
         self.metrics.leased(&leases);
+        self.warn_about_free(&leases, request.ttl_ms);
         Ok(leases)
     }
 
@@ -277,5 +311,19 @@ impl Port for Store {
 
     async fn signals(&self, after: Option<&SignalKey>, limit: usize) -> Stored<Vec<Signal>> {
         counted!(self, signals(after, limit))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn free_partitions_are_reported_once_after_two_leases() {
+        let mut free = Free::default();
+        let told: Vec<_> = [0, 15, 31, 46].map(|now_ms| free.note(3, now_ms, 15)).into();
+        assert_eq!(told, [false, false, true, false]);
+        assert!(!free.note(0, 50, 15) && !free.note(3, 60, 15));
+        assert!(free.note(3, 91, 15));
     }
 }

@@ -281,10 +281,11 @@ impl Store for Postgres {
             let partition = u16::try_from(partition?).ok()?;
             Some(Lease { partition, epoch: u64::try_from(epoch?).ok()? })
         };
-        let owners = rows.first().map_or(1, |row| row.get::<_, i64>(2));
+        let (owners, free) = rows.first().map_or((1, 0), |row| (row.get::<_, i64>(2), row.get::<_, i64>(3)));
         Ok(Leases {
             held: rows.iter().filter_map(held).collect(),
             owners: usize::try_from(owners).unwrap_or(1),
+            free: usize::try_from(free).unwrap_or(0),
         })
     }
 

@@ -93,10 +93,12 @@ pub(super) const LEASE: &str = concat!(
     "free AS (SELECT p.partition FROM partitions AS p, clock WHERE p.until_ms <= now_ms AND p.partition <> ALL ($4) ORDER BY p.partition \
          LIMIT greatest($3::bigint - (SELECT count(*) FROM held), 0) FOR UPDATE OF p SKIP LOCKED), ",
     "claimed AS (UPDATE partitions AS p SET owner = $1, epoch = p.epoch + 1, until_ms = now_ms + $2 \
-         FROM free, clock WHERE p.partition = free.partition RETURNING p.partition, p.epoch) ",
-    "SELECT partition, epoch, (SELECT count(*) + 1 FROM owners, clock WHERE until_ms > now_ms AND owner <> $1) AS owners \
-         FROM (SELECT * FROM held UNION ALL SELECT * FROM claimed) AS mine \
-     UNION ALL SELECT NULL, NULL, (SELECT count(*) + 1 FROM owners, clock WHERE until_ms > now_ms AND owner <> $1) ORDER BY partition"
+         FROM free, clock WHERE p.partition = free.partition RETURNING p.partition, p.epoch), ",
+    "counts AS MATERIALIZED (SELECT (SELECT count(*) + 1 FROM owners, clock WHERE until_ms > now_ms AND owner <> $1) AS owners, \
+         (SELECT count(*) FROM partitions, clock WHERE until_ms <= now_ms) + (SELECT count(*) FROM renewed) \
+             - (SELECT count(*) FROM held) - (SELECT count(*) FROM claimed) AS free) ",
+    "SELECT mine.partition, mine.epoch, counts.owners, counts.free \
+         FROM counts LEFT JOIN (SELECT * FROM held UNION ALL SELECT * FROM claimed) AS mine ON true ORDER BY mine.partition"
 );
 
 pub(super) const HOLDERS: &str = concat!(

@@ -671,6 +671,7 @@ fn leases(documents: &[RawDocumentBuf], owner: &str, now_ms: i64) -> (Leases, Ve
             _ => {}
         }
     }
+    leases.free = free.len();
     (leases, free)
 }
 
