@@ -11,6 +11,7 @@ use super::left::Left;
 use super::registry::Registry;
 use super::settings::Settings;
 use super::slot::{Loaded, Slot, Stepped};
+use crate::expression::STEPS_MAX;
 use crate::instance::{DeadLetter, DeadReason, Signal, State, weight};
 use crate::port::{Commit, Committed, Due, Postponed, Record, SignalKey, StoreError, Stored, partition_of};
 
@@ -22,6 +23,8 @@ const UNKNOWN_MS: u64 = 500;
 const CLOCK_BACK_MS: u64 = 1_000;
 /// The longest time before an instance whose change failed is tried again. The first one is `poll_min_ms`; it doubles.
 const PAUSE_MAX_MS: u64 = 5_000;
+/// Steps of jq programs in one turn at most, about: half a second. A longer turn would delay the renewal of leases.
+const TURN_STEPS_MAX: u64 = 5 * STEPS_MAX;
 /// Time after which a worker without work looks again at its clock.
 const WAKE_MAX_MS: u64 = 60_000;
 
@@ -36,6 +39,10 @@ pub struct Core {
     generations: u64,
     /// Instances to look at in this turn.
     touched: BTreeSet<String>,
+    /// Instances that the bound of steps left to the next turn.
+    later: BTreeSet<String>,
+    /// The steps of jq programs in this turn.
+    turn_steps: u64,
     alarms: BinaryHeap<Reverse<(u64, String)>>,
     /// Signals of the near future.
     delayed: BTreeMap<(u64, SignalKey), Signal>,
@@ -93,6 +100,8 @@ impl Core {
             slots: BTreeMap::new(),
             generations: 0,
             touched: BTreeSet::new(),
+            later: BTreeSet::new(),
+            turn_steps: 0,
             alarms: BinaryHeap::new(),
             delayed: BTreeMap::new(),
             scan_at_ms: 0,
@@ -177,7 +186,8 @@ impl Core {
         let delayed = self.delayed.keys().next().map(|(at_ms, _)| *at_ms);
         let scan = (!self.is_scanning && !self.held.is_empty()).then_some(self.scan_at_ms);
         let load = (!self.missing.is_empty()).then_some(self.load_at_ms);
-        [alarm, delayed, scan, load].into_iter().flatten().fold(self.held.wake_ms(), u64::min)
+        let later = (!self.later.is_empty()).then_some(self.last_ms);
+        [alarm, delayed, scan, load, later].into_iter().flatten().fold(self.held.wake_ms(), u64::min)
     }
 
     /// The same, but never far away: a clock may jump.
@@ -585,10 +595,13 @@ impl Core {
     fn pump(&mut self, now_ms: u64) {
         self.ask_for_partitions(now_ms);
         self.ring(now_ms);
-        let touched = take(&mut self.touched);
-        for id in &touched {
+        self.turn_steps = 0;
+        let mut touched = take(&mut self.touched);
+        let first = take(&mut self.later);
+        for id in first.iter().chain(touched.difference(&first)) {
             self.work(id, now_ms);
         }
+        touched.extend(first);
         self.serve(now_ms);
         self.commit(&touched, now_ms);
         self.postpone_unreadable();
@@ -639,9 +652,18 @@ impl Core {
             let until_ms = slot.paused_until_ms;
             return self.alarm(Some(until_ms), id, now_ms);
         }
+        let steps_max = TURN_STEPS_MAX.saturating_sub(self.turn_steps);
+        if steps_max == 0 {
+            self.later.insert(id.to_owned());
+            return;
+        }
         self.looks += 1;
         let before = slot.waiting;
-        let stepped = slot.work(&self.registry, now_ms);
+        let stepped = slot.work(&self.registry, now_ms, steps_max);
+        self.turn_steps = self.turn_steps.saturating_add(stepped.spent);
+        if stepped.is_cut {
+            self.later.insert(id.to_owned());
+        }
         self.backlog = self.backlog.saturating_sub(before.saturating_sub(slot.waiting));
         slot.is_blocked = stepped.is_blocked;
         if slot.is_blocked {
@@ -1242,6 +1264,33 @@ mod tests {
         assert_eq!(stored[0].as_ref().unwrap().status, Status::Done);
         let started = Find { definition: Some("b".into()), limit: 1_000, ..Find::default() };
         assert_eq!(lab.store.find(&started).now_or_never().unwrap().unwrap().len(), 600);
+    }
+
+    #[test]
+    fn expensive_programs_of_many_instances_share_a_turn_and_all_of_them_run() {
+        let value = "{n: ([range(40000)] | length)}".to_owned();
+        let mut definition = Definition::new("a").wait("go");
+        definition.steps.push(Step::Set(Set { value, ..Set::default() }));
+        let mut lab = Lab::new(Settings::new("one"), &definition.wait("never"));
+        let ids: Vec<_> = (0..200).map(|number| format!("i{number}")).collect();
+        for id in &ids {
+            let record = lab.start(id);
+            lab.tell(Happened::Hint(Hint::Started(record)));
+        }
+        lab.perform_all();
+        let news: Vec<_> = ids.iter().map(|id| lab.publish(id, "s")).collect();
+        let jobs = lab.core.turn(news, lab.now_ms);
+        let changes = |job: &Job| if let Job::Commit(commits) = job { commits.len() } else { 0 };
+        let changed: usize = jobs.iter().map(changes).sum();
+        assert!((1..150).contains(&changed), "{changed} instances moved in one turn");
+        lab.jobs.extend(jobs);
+        while lab.core.wake_ms() <= lab.now_ms {
+            lab.tell(Happened::Tick);
+            lab.perform_all();
+        }
+        let stored = lab.store.load(&ids).now_or_never().unwrap().unwrap();
+        let is_moved = |record: &Record| State::decode(&record.body).unwrap().data["n"] == 40_000;
+        assert_eq!(stored.iter().flatten().filter(|record| is_moved(record)).count(), 200);
     }
 
     #[test]
