@@ -10,8 +10,8 @@ use plimsoll_scenario::Mode;
 use plimsoll_workflow::definition::Definition;
 use plimsoll_workflow::instance::{DeadLetter, Signal, TaskRow};
 use plimsoll_workflow::port::{
-    Commit, Committed, Due, Find, Holder, Inbox, Inserted, LeaseRequest, Leases, Postponed, Record, Redrive,
-    SignalKey, Store, Stored, partition_of,
+    Commit, Committed, Deployed, Due, Find, Holder, Inbox, Inserted, LeaseRequest, Leases, Postponed, Record,
+    Redrive, SignalKey, Store, Stored, partition_of,
 };
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
@@ -222,7 +222,7 @@ impl<S: Store> Store for Observed<S> {
         self.store.deploy(definitions, now_ms).await
     }
 
-    async fn definitions(&self) -> Stored<Vec<Definition>> {
+    async fn definitions(&self) -> Stored<Vec<Deployed>> {
         self.counted(Port::Definitions, 1, self.store.definitions()).await
     }
 

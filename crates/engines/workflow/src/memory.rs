@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::definition::{Definition, Version};
 use crate::instance::{DeadLetter, Signal, TaskRow};
 use crate::port::{
-    Commit, Committed, Due, Find, Holder, Inbox, Inserted, Lease, LeaseRequest, Leases, Postponed, Record,
-    Redrive, SignalKey, Store, StoreError, Stored, partition_of,
+    Commit, Committed, Deployed, Due, Find, Holder, Inbox, Inserted, Lease, LeaseRequest, Leases, Postponed,
+    Record, Redrive, SignalKey, Store, StoreError, Stored, partition_of,
 };
 
 /// Whether a commit removes the signals that it consumed, as a store with transactions does.
@@ -35,7 +35,7 @@ pub struct Memory {
 
 #[derive(Debug, Default)]
 struct Tables {
-    definitions: Vec<(Version, Definition)>,
+    definitions: Vec<Deployed>,
     /// Deployments that changed the definitions or their order.
     deployed: u64,
     instances: BTreeMap<String, Record>,
@@ -77,6 +77,11 @@ impl Memory {
         *self.refused.lock().unwrap_or_else(PoisonError::into_inner) = Some(text.into());
     }
 
+    /// Deploys a definition that this version of the program cannot read.
+    pub fn deploy_unreadable(&self, version: Version) {
+        self.tables().deploy(Deployed { version, definition: None });
+    }
+
     /// Lets a write fail after this number of writes, and all writes after it.
     pub fn fail_after(&self, writes: u64) {
         self.writes.store(writes, Ordering::Relaxed);
@@ -101,6 +106,15 @@ impl Memory {
 }
 
 impl Tables {
+    fn deploy(&mut self, deployed: Deployed) {
+        let latest = self.definitions.iter().rfind(|known| known.version.name == deployed.version.name);
+        if latest.is_none_or(|known| known.version != deployed.version) {
+            self.definitions.retain(|known| known.version != deployed.version);
+            self.definitions.push(deployed);
+            self.deployed += 1;
+        }
+    }
+
     fn lease(&mut self, request: &LeaseRequest, partitions: u16, now_ms: u64) -> Leases {
         let until_ms = now_ms.saturating_add(request.ttl_ms);
         self.owners.retain(|_, until_ms| *until_ms > now_ms);
@@ -160,12 +174,7 @@ impl Store for Memory {
         let mut tables = self.tables();
         for definition in definitions {
             let version = definition.version();
-            let latest = tables.definitions.iter().rfind(|(known, _)| known.name == version.name);
-            if latest.is_none_or(|(known, _)| *known != version) {
-                tables.definitions.retain(|(known, _)| *known != version);
-                tables.definitions.push((version, definition.clone()));
-                tables.deployed += 1;
-            }
+            tables.deploy(Deployed { version, definition: Some(definition.clone()) });
         }
         Ok(())
     }
@@ -174,8 +183,8 @@ impl Store for Memory {
         Ok(self.tables().deployed)
     }
 
-    async fn definitions(&self) -> Stored<Vec<Definition>> {
-        Ok(self.tables().definitions.iter().map(|(_, definition)| definition.clone()).collect())
+    async fn definitions(&self) -> Stored<Vec<Deployed>> {
+        Ok(self.tables().definitions.clone())
     }
 
     async fn start(&self, records: &[Record]) -> Stored<Vec<Inserted>> {

@@ -150,6 +150,22 @@ pub fn partition_of(instance: &str, partitions: u16) -> u16 {
     (hash % u64::from(partitions.max(1))) as u16
 }
 
+/// A definition as a store keeps it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Deployed {
+    /// The version.
+    pub version: Version,
+    /// The definition. `None` if this version of the program cannot read it.
+    pub definition: Option<Definition>,
+}
+
+impl Deployed {
+    /// The definition of stored bytes.
+    pub fn decode(version: Version, bytes: &[u8]) -> Self {
+        Self { version, definition: serde_json::from_slice(bytes).ok() }
+    }
+}
+
 /// The result of an insert.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Inserted {
@@ -307,7 +323,7 @@ pub struct Inbox {
 /// The durable store. `contract` tests every promise.
 ///
 /// A row that this version cannot read hides no other: a body becomes [`crate::instance::Body::Unreadable`], an unknown status
-/// [`Status::Quarantined`] with a note, and an unreadable definition is left out.
+/// [`Status::Quarantined`] with a note, and an unreadable definition has a version only.
 ///
 /// Acknowledged writes survive a crash of the process and of the store.
 pub trait Store: Send + Sync + 'static {
@@ -321,7 +337,7 @@ pub trait Store: Send + Sync + 'static {
     fn deploy(&self, definitions: &[Definition], now_ms: u64) -> impl Future<Output = Stored<()>> + Send;
 
     /// All definitions, in order of deployment: the latest of each name is its last one.
-    fn definitions(&self) -> impl Future<Output = Stored<Vec<Definition>>> + Send;
+    fn definitions(&self) -> impl Future<Output = Stored<Vec<Deployed>>> + Send;
 
     /// A number that changes with every deployment that changes the definitions or their order. Cheap: clients ask for it often.
     fn deployed(&self) -> impl Future<Output = Stored<u64>> + Send {

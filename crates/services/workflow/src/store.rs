@@ -9,8 +9,8 @@ use plimsoll_stores::workflow::Mongo;
 use plimsoll_workflow::definition::Definition;
 use plimsoll_workflow::instance::{Body, DeadLetter, Signal, TaskRow};
 use plimsoll_workflow::port::{
-    Commit, Committed, Due, Find, Holder, Inbox, Inserted, LeaseRequest, Leases, Postponed, Record, Redrive,
-    SignalKey, Store as Port, Stored,
+    Commit, Committed, Deployed, Due, Find, Holder, Inbox, Inserted, LeaseRequest, Leases, Postponed, Record,
+    Redrive, SignalKey, Store as Port, Stored,
 };
 use plimsoll_workflow::worker::Registry;
 
@@ -139,7 +139,7 @@ impl Store {
         &self.registry
     }
 
-    /// Loads and compiles all definitions, the latest deployed last. An invalid one, of a later version, is left out.
+    /// Loads and compiles all definitions, the latest deployed last. One that this program cannot read is left out.
     ///
     /// # Errors
     ///
@@ -147,7 +147,7 @@ impl Store {
     pub async fn refresh(&self) -> Stored<Vec<Definition>> {
         let definitions = self.definitions().await?;
         self.registry.learn(&definitions);
-        Ok(definitions)
+        Ok(definitions.into_iter().filter_map(|deployed| deployed.definition).collect())
     }
 
     fn warn_about_free(&self, leases: &Leases, lease_ms: u64) {
@@ -201,7 +201,7 @@ impl Port for Store {
         counted!(self, deploy(definitions, now_ms))
     }
 
-    async fn definitions(&self) -> Stored<Vec<Definition>> {
+    async fn definitions(&self) -> Stored<Vec<Deployed>> {
         counted!(self, definitions())
     }
 

@@ -10,11 +10,11 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use plimsoll_workflow::batch::cut;
-use plimsoll_workflow::definition::Definition;
+use plimsoll_workflow::definition::{Definition, Version};
 use plimsoll_workflow::instance::{DeadLetter, Signal, TaskRow, TaskStatus};
 use plimsoll_workflow::port::{
-    Commit, Committed, Due, Find, Holder, Inbox, Inserted, Lease, LeaseRequest, Leases, Postponed, Record,
-    Redrive, SignalKey, Store, StoreError, Stored, missing_store, partition_of,
+    Commit, Committed, Deployed, Due, Find, Holder, Inbox, Inserted, Lease, LeaseRequest, Leases, Postponed,
+    Record, Redrive, SignalKey, Store, StoreError, Stored, missing_store, partition_of,
 };
 use tokio_postgres::Row;
 use tokio_postgres::config::Config;
@@ -227,9 +227,13 @@ impl Store for Postgres {
         Ok(())
     }
 
-    async fn definitions(&self) -> Stored<Vec<Definition>> {
+    async fn definitions(&self) -> Stored<Vec<Deployed>> {
         let rows = self.rare(sql::DEFINITIONS, &[]).await?;
-        Ok(rows.iter().filter_map(|row| serde_json::from_str(row.get(0)).ok()).collect())
+        let deployed = |row: &Row| {
+            let version = Version { name: row.get(0), hash: row.get(1) };
+            Deployed::decode(version, row.get::<_, &str>(2).as_bytes())
+        };
+        Ok(rows.iter().map(deployed).collect())
     }
 
     async fn deployed(&self) -> Stored<u64> {

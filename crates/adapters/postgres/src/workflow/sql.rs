@@ -65,7 +65,7 @@ pub(super) const DEPLOY: &str = "INSERT INTO definitions (name, hash, body, depl
      ON CONFLICT (name, hash) DO UPDATE SET number = DEFAULT, deployed_ms = excluded.deployed_ms \
      WHERE definitions.number < (SELECT max(number) FROM definitions AS d WHERE d.name = excluded.name)";
 
-pub(super) const DEFINITIONS: &str = "SELECT body FROM definitions ORDER BY number";
+pub(super) const DEFINITIONS: &str = "SELECT name, hash, body FROM definitions ORDER BY number";
 
 pub(super) const START: &str = "INSERT INTO instances \
      (id, version, epoch, status, due_ms, definition, hash, key, note, body, changed_ms, partition) \

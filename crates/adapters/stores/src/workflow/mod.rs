@@ -16,8 +16,8 @@ use plimsoll_workflow::batch::cut;
 use plimsoll_workflow::definition::Definition;
 use plimsoll_workflow::instance::{DeadLetter, Signal, TaskRow};
 use plimsoll_workflow::port::{
-    Commit, Committed, Due, Find, Holder, Inbox, Inserted, Lease, LeaseRequest, Leases, Postponed, Record,
-    Redrive, SignalKey, Store, StoreError, Stored, missing_store, partition_of,
+    Commit, Committed, Deployed, Due, Find, Holder, Inbox, Inserted, Lease, LeaseRequest, Leases, Postponed,
+    Record, Redrive, SignalKey, Store, StoreError, Stored, missing_store, partition_of,
 };
 
 use crate::reply::{self, DUPLICATE_KEY, number};
@@ -691,10 +691,10 @@ impl Store for Mongo {
         Ok(())
     }
 
-    async fn definitions(&self) -> Stored<Vec<Definition>> {
+    async fn definitions(&self) -> Stored<Vec<Deployed>> {
         let sort = rawdoc! {"number": 1};
         let rows = self.find_all("definitions", rawdoc! {}, sort, usize::from(u16::MAX)).await?;
-        Ok(rows.iter().filter_map(|row| documents::of_json(row, "b").ok()).collect())
+        Ok(readable(&rows, documents::deployed))
     }
 
     async fn deployed(&self) -> Stored<u64> {

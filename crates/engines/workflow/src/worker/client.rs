@@ -74,6 +74,11 @@ pub enum ClientError {
     /// No definition has the name.
     #[error("no definition is named {0}: deploy it first")]
     UnknownDefinition(String),
+    /// A later version of this program deployed the definition.
+    #[error(
+        "this version of the program cannot read the latest definition {0}: upgrade it, or use a process that is upgraded"
+    )]
+    LaterDefinition(String),
     /// A definition is invalid.
     #[error("the definition is invalid: {}", .0.first().map_or("", |problem| problem.words.as_str()))]
     Definition(Vec<Problem>),
@@ -300,7 +305,11 @@ impl<S: Store> Client<S> {
             Some(_) => drop(self.registry.refresh(&*self.store, now_ms).await),
             None => self.registry.refresh_now(&*self.store).await?,
         }
-        self.registry.latest(name).ok_or_else(|| ClientError::UnknownDefinition(name.into()))
+        let unknown = || match self.registry.is_unreadable(name) {
+            true => ClientError::LaterDefinition(name.into()),
+            false => ClientError::UnknownDefinition(name.into()),
+        };
+        self.registry.latest(name).ok_or_else(unknown)
     }
 
     /// Refuses work that this process cannot do soon.

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::task::{Poll, Waker};
 
 use futures_util::FutureExt;
+use plimsoll_workflow::definition::Version;
 use plimsoll_workflow::explain;
 use plimsoll_workflow::file::read;
 use plimsoll_workflow::instance::{Act, Body, DeadLetter, Signal, StartRequest, State, Status};
@@ -223,6 +224,29 @@ fn an_instance_of_an_unknown_version_waits_with_its_reason_until_the_version_is_
         client.store.deploy(&[definition], 0).await.unwrap();
         let done = first_record(client, |record| record.status == Status::Done).await;
         assert_eq!(done.note, None);
+    });
+}
+
+#[test]
+fn a_definition_of_a_later_program_is_neither_replaced_by_an_earlier_version_nor_taken_for_missing() {
+    with_worker(async |client, clock| {
+        let (parent, _) = read("name: parent\nsteps:\n- workflow: {definition: timer}\n").unwrap();
+        let (timer, _) = read(text("timer")).unwrap();
+        client.deploy(&timer, 0).await.unwrap();
+        client.deploy(&parent, 0).await.unwrap();
+        let later = Version { name: "timer".into(), hash: "of a later program".into() };
+        client.store.deploy_unreadable(later);
+        clock.until(10_000).await;
+        let refused = client.start(request("i", "timer"), clock.now_ms()).await.unwrap_err();
+        assert!(refused.to_string().contains("cannot read the latest definition timer: upgrade it"));
+        client.start(request("p", "parent"), clock.now_ms()).await.unwrap();
+        clock.until(clock.now_ms() + 20_000).await;
+        let explained = explain::of(&*client.store, None, "p").await.unwrap().unwrap();
+        assert_eq!(explained.status, Status::Running);
+        assert_eq!(explained.reasons[0].missing.as_deref(), Some("timer"));
+        // A version that this program can read becomes the latest again.
+        client.deploy(&timer, clock.now_ms()).await.unwrap();
+        first_record(client, |record| record.id == "p" && record.status == Status::Done).await;
     });
 }
 

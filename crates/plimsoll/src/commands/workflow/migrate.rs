@@ -33,7 +33,12 @@ struct Candidate {
 pub(super) fn migrate(args: &MigrateArgs) -> Outcome {
     let opened = Opened::open(&args.store)?;
     let latest = opened.engine.client.registry.latest(&args.definition);
-    let unknown = || anyhow!("no definition is named `{}`: deploy it first", args.definition);
+    let unknown = || match opened.engine.client.registry.is_unreadable(&args.definition) {
+        true => {
+            anyhow!("this version of the program cannot read the latest `{}`: upgrade it", args.definition)
+        }
+        false => anyhow!("no definition is named `{}`: deploy it first", args.definition),
+    };
     let latest = latest.ok_or_else(unknown).deserves(Exit::Usage)?;
     let candidates = candidates(&opened, &latest)?;
     if !args.dry_run {
