@@ -110,7 +110,7 @@ async fn step<S: Store>(
         }
     }
     *open = left;
-    Ok(open.is_empty() && shared.engine.store().signals(None, 1).await?.is_empty())
+    Ok(open.is_empty() && !shared.engine.store().has_signals().await?)
 }
 
 /// Sends the signals that the client of an instance would send now, apart from acknowledged ones: the engine must not get back what it lost.

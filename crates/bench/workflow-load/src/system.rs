@@ -26,7 +26,7 @@ use plimsoll_run::system::{Replay, RunContext, System, Workers};
 use plimsoll_scenario::plan::Plan;
 use plimsoll_scenario::{Begin, Existing, Store as Kind, Workflow as Section};
 use plimsoll_wire::ConnectOptions;
-use plimsoll_workflow::port::{Find, Store, Stored};
+use plimsoll_workflow::port::{Find, Store};
 use tokio::runtime::{Builder, Runtime};
 use tokio::time::sleep;
 
@@ -159,7 +159,7 @@ impl<S: Store> WorkflowSystem<S> {
             if matches!(self.server, StoreServer::Postgres { .. }) {
                 // A process of PostgreSQL reports its counts with a statement, at most once a second.
                 sleep(REPORTED).await;
-                join_all((0..self.section.connections).map(|_| store.signals(None, 1))).await;
+                join_all((0..self.section.connections).map(|_| store.deployed())).await;
             }
             counters::read(&self.server).await
         })
@@ -205,7 +205,7 @@ async fn drained<S: Store>(shared: &Shared<S>, standing: i64) -> Option<f64> {
     let (began, mut changes, mut progress) = (now(), 0, now());
     loop {
         let open = store.open() - standing;
-        if open <= 0 && is_consumed(store.signals(None, 1).await) {
+        if open <= 0 && store.has_signals().await == Ok(false) {
             return Some(now().since(began) as f64 / 1e9);
         }
         // Instances of many steps may all change long before the first one ends.
@@ -217,10 +217,6 @@ async fn drained<S: Store>(shared: &Shared<S>, standing: i64) -> Option<f64> {
         }
         sleep(LOOK).await;
     }
-}
-
-fn is_consumed<T>(signals: Stored<Vec<T>>) -> bool {
-    signals.is_ok_and(|signals| signals.is_empty())
 }
 
 /// The units of a plan.
@@ -320,7 +316,7 @@ impl<S: Store + std::fmt::Debug> System for WorkflowSystem<S> {
     /// The round trip of the smallest request to the store.
     fn ping_ns(&self) -> Option<u64> {
         let began = now();
-        let found = self.threads.block_on(self.shared.engine.store().signals(None, 1));
+        let found = self.threads.block_on(self.shared.engine.store().deployed());
         found.is_ok().then(|| now().since(began))
     }
 

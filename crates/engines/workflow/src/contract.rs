@@ -69,6 +69,7 @@ fn all(store: &impl Store) -> Vec<u16> {
 pub async fn check<S: Store, F: Future<Output = S>>(empty: impl Fn() -> F) -> Checked {
     starts_and_publishes_are_idempotent(&empty().await).await?;
     changes_are_compare_and_set(&empty().await).await?;
+    forgotten_signals_are_recognised(&empty().await).await?;
     due_work_is_ordered_and_limited(&empty().await).await?;
     leases_are_exclusive(&empty().await).await?;
     dead_letters_are_kept_and_redriven(&empty().await).await?;
@@ -175,6 +176,7 @@ async fn changes_are_compare_and_set(store: &impl Store) -> Checked {
     let change = |id: &str, version, epoch| Commit {
         record: Record { due_ms: None, ..record(store, id, version, epoch) },
         consumed: vec!["1".into()],
+        forgotten: Vec::new(),
     };
     let given = store.commit(&[change("a", 2, 5), change("b", 3, 5), change("none", 2, 5)]).await?;
     same("only the next version wins", &given, &vec![Committed::Won, Committed::Lost, Committed::Lost])?;
@@ -198,6 +200,50 @@ async fn changes_are_compare_and_set(store: &impl Store) -> Checked {
     let left = store.signals(None, 10).await?.len();
     let wanted = if store.commit_removes_signals() { 0 } else { 3 };
     same("consumed signals are removed as promised", &left, &wanted)
+}
+
+async fn forgotten_signals_are_recognised(store: &impl Store) -> Checked {
+    store.start(&[record(store, "a", 1, 0)]).await?;
+    let change = |version, consumed: &[&str], forgotten: &[&str]| Commit {
+        consumed: consumed.iter().map(ToString::to_string).collect(),
+        forgotten: forgotten.iter().map(ToString::to_string).collect(),
+        ..Commit::of(record(store, "a", version, 1))
+    };
+    let publish = |id: &'static str| async move { store.publish(&[signal("a", id)]).await };
+    let is_known = |inserted: &[Inserted]| inserted == [Inserted::Known];
+    publish("1").await?;
+    // A repetition of a signal that the instance is about to forget waits.
+    publish("0").await?;
+    let given = store.commit(&[change(2, &["1"], &["0"])]).await?;
+    same("a change may forget signals", &given, &vec![Committed::Won])?;
+    // Some stores leave this to the worker.
+    store.remove(&[key("a", "1")]).await?;
+    same("a waiting repetition is gone", &store.due(&all(store), 1_000_000, 10).await?.signals, &Vec::new())?;
+    same("no forgotten signal is listed", &store.signals(None, 10).await?, &Vec::new())?;
+    same("a forgotten signal is known", &is_known(&publish("0").await?), &true)?;
+    let given = store.commit(&[change(3, &["0"], &[])]).await?;
+    same("a forgotten signal cannot be applied", &given, &vec![Committed::Lost])?;
+    let given = store.commit(&[change(9, &[], &["9"])]).await?;
+    same("a late change loses", &given, &vec![Committed::Lost])?;
+    same("a change that lost forgets nothing", &is_known(&publish("9").await?), &false)?;
+    store.postpone(&[Postponed { key: key("a", "0"), due_ms: 1, attempts: 1 }]).await?;
+    store.remove(&[key("a", "0")]).await?;
+    same("it is neither postponed nor removed", &is_known(&publish("0").await?), &true)?;
+    let waiting = store.signals_of("a", 10).await?;
+    same("the waiting signals of an instance are listed", &waiting, &vec![signal("a", "9")])?;
+    same("another instance has none", &store.signals_of("b", 10).await?, &Vec::new())?;
+    let changed_ms = record(store, "a", 1, 0).changed_ms;
+    store.forget(&all(store), changed_ms).await?;
+    same("it is known for its time", &is_known(&publish("0").await?), &true)?;
+    store.forget(&all(store), changed_ms + 1).await?;
+    same("its time ends", &is_known(&publish("0").await?), &false)?;
+    store.remove(&[key("a", "0"), key("a", "9")]).await?;
+    // A dead letter can be sent again.
+    store.commit(&[change(3, &[], &["2"])]).await?;
+    let letter = DeadLetter { signal: signal("a", "2"), reason: DeadReason::Unused, buried_ms: 9 };
+    store.bury(&[letter]).await?;
+    store.redrive(&[Redrive { key: key("a", "2"), by: "ann".into(), at_ms: 11 }]).await?;
+    same("a redriven signal waits", &store.signals_of("a", 10).await?, &vec![signal("a", "2")])
 }
 
 async fn due_work_is_ordered_and_limited(store: &impl Store) -> Checked {
@@ -393,7 +439,7 @@ pub async fn steady(store: &impl Store) -> Checked {
     store.load(&["f1".to_owned(), "f2".to_owned()]).await?;
     store.start(&[record(store, "new", 1, 0)]).await?;
     store.publish(&[signal("new", "1")]).await?;
-    store.commit(&[Commit { record: record(store, "f1", 2, 1), consumed: vec!["1".into()] }]).await?;
+    store.commit(&[Commit { consumed: vec!["1".into()], ..Commit::of(record(store, "f1", 2, 1)) }]).await?;
     store.remove(&[key("f2", "1")]).await?;
     store.postpone(&[Postponed { key: key("f3", "1"), due_ms: 40, attempts: 2 }]).await?;
     store.bury(&[DeadLetter { signal: signal("f4", "1"), reason: DeadReason::Ended, buried_ms: 9 }]).await?;
@@ -424,7 +470,7 @@ pub async fn check_concurrency(store: &impl Store) -> Checked {
     let signals = [signal("a", "1"), signal("b", "1")];
     let published = try_join_all((0..CALLERS).map(|_| store.publish(&signals))).await?;
     same("one signal of an id is new", &count(&published, Inserted::New), &2)?;
-    let change = |id: &str| Commit { record: record(store, id, 2, 1), consumed: Vec::new() };
+    let change = |id: &str| Commit::of(record(store, id, 2, 1));
     let orders = [[change("a"), change("b")], [change("b"), change("a")]];
     let commits = try_join_all((0..CALLERS).map(|at| store.commit(&orders[at % 2]))).await?;
     same("one change of a version wins", &count(&commits, Committed::Won), &2)?;

@@ -40,6 +40,8 @@ struct Tables {
     deployed: u64,
     instances: BTreeMap<String, Record>,
     signals: BTreeMap<SignalKey, Signal>,
+    /// The moments when instances forgot signals.
+    forgotten: BTreeMap<SignalKey, u64>,
     leases: BTreeMap<u16, Row>,
     owners: BTreeMap<String, u64>,
     dead: BTreeMap<SignalKey, DeadLetter>,
@@ -154,6 +156,10 @@ impl Tables {
             return Committed::Lost;
         }
         *stored = commit.record.clone();
+        for key in commit.forgotten.iter().map(key) {
+            self.signals.remove(&key);
+            self.forgotten.insert(key, commit.record.changed_ms);
+        }
         if removal == Removal::WithCommit {
             commit.consumed.iter().map(key).for_each(|key| drop(self.signals.remove(&key)));
         }
@@ -207,7 +213,7 @@ impl Store for Memory {
         let mut tables = self.tables();
         let insert = |signal: &Signal| {
             let key = SignalKey::of(signal);
-            if tables.signals.contains_key(&key) {
+            if tables.signals.contains_key(&key) || tables.forgotten.contains_key(&key) {
                 return Inserted::Known;
             }
             tables.signals.insert(key, signal.clone());
@@ -263,6 +269,12 @@ impl Store for Memory {
         Ok(commits.iter().map(|commit| tables.commit(commit, self.removal)).collect())
     }
 
+    async fn forget(&self, partitions: &[u16], before_ms: u64) -> Stored<()> {
+        let is_of = |key: &SignalKey| partitions.contains(&partition_of(&key.instance, self.partitions));
+        self.tables().forgotten.retain(|key, at_ms| *at_ms >= before_ms || !is_of(key));
+        Ok(())
+    }
+
     async fn remove(&self, signals: &[SignalKey]) -> Stored<()> {
         let mut tables = self.tables();
         signals.iter().for_each(|key| drop(tables.signals.remove(key)));
@@ -285,6 +297,7 @@ impl Store for Memory {
         for letter in letters {
             let key = SignalKey::of(&letter.signal);
             tables.signals.remove(&key);
+            tables.forgotten.remove(&key);
             tables.dead.entry(key).or_insert_with(|| letter.clone());
         }
         Ok(())
@@ -347,6 +360,12 @@ impl Store for Memory {
                 && find.after.as_ref().is_none_or(|after| record.id > *after)
         };
         Ok(tables.instances.values().filter(matches).take(find.limit).cloned().collect())
+    }
+
+    async fn signals_of(&self, instance: &str, limit: usize) -> Stored<Vec<Signal>> {
+        let tables = self.tables();
+        let of_instance = tables.signals.values().filter(|signal| signal.instance == instance);
+        Ok(of_instance.take(limit).cloned().collect())
     }
 
     async fn signals(&self, after: Option<&SignalKey>, limit: usize) -> Stored<Vec<Signal>> {

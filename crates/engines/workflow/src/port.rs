@@ -255,6 +255,16 @@ pub struct Commit {
     pub record: Record,
     /// Ids of the signals that the change applied, each once.
     pub consumed: Vec<String>,
+    /// Ids of signals that earlier changes applied and that the instance forgets with this one. From now on the store recognises them, until
+    /// [`Store::forget`]. A waiting repetition of one goes with the change.
+    pub forgotten: Vec<String>,
+}
+
+impl Commit {
+    /// A change that applies no signal.
+    pub const fn of(record: Record) -> Self {
+        Self { record, consumed: Vec::new(), forgotten: Vec::new() }
+    }
 }
 
 /// The result of a change.
@@ -347,7 +357,8 @@ pub trait Store: Send + Sync + 'static {
     /// Inserts new instances, independently of each other. An instance with a known id is not inserted and stays unchanged.
     fn start(&self, records: &[Record]) -> impl Future<Output = Stored<Vec<Inserted>>> + Send;
 
-    /// Inserts signals, independently of each other. A signal with a known (instance, id) is not inserted and stays unchanged.
+    /// Inserts signals, independently of each other. A signal with a known (instance, id) is not inserted and stays unchanged. Known are waiting
+    /// signals and those that their instances have forgotten.
     fn publish(&self, signals: &[Signal]) -> impl Future<Output = Stored<Vec<Inserted>>> + Send;
 
     /// Renews all partitions of the owner, claims free ones up to `want`, and gives back others. Time is the store's. A partition is free if its
@@ -371,10 +382,13 @@ pub trait Store: Send + Sync + 'static {
     /// Changes instances, each with a separate compare-and-set.
     fn commit(&self, commits: &[Commit]) -> impl Future<Output = Stored<Vec<Committed>>> + Send;
 
-    /// Removes signals. Unknown ones are fine.
+    /// Forgets the signals of partitions that their instances forgot before a moment.
+    fn forget(&self, partitions: &[u16], before_ms: u64) -> impl Future<Output = Stored<()>> + Send;
+
+    /// Removes waiting signals. Unknown ones are fine.
     fn remove(&self, signals: &[SignalKey]) -> impl Future<Output = Stored<()>> + Send;
 
-    /// Postpones signals. Unknown ones are fine.
+    /// Postpones waiting signals. Unknown ones are fine.
     fn postpone(&self, signals: &[Postponed]) -> impl Future<Output = Stored<()>> + Send;
 
     /// Keeps dead letters, and then removes their signals. A known dead letter stays as it is.
@@ -421,7 +435,10 @@ pub trait Store: Send + Sync + 'static {
         std::future::pending()
     }
 
-    /// Signals in order of (instance, id), after a key: for audits.
+    /// Waiting signals of an instance, in order of their ids.
+    fn signals_of(&self, instance: &str, limit: usize) -> impl Future<Output = Stored<Vec<Signal>>> + Send;
+
+    /// Waiting signals in order of (instance, id), after a key: for audits. Forgotten signals may make it slow.
     fn signals(
         &self,
         after: Option<&SignalKey>,

@@ -7,7 +7,7 @@ use plimsoll_workflow::instance::{DeadLetter, DeadReason, Status};
 use plimsoll_workflow::port::{Commit, Committed, Inserted, Leases};
 
 /// The operations of a store, in the order of its trait.
-const OPERATIONS: [&str; 20] = [
+const OPERATIONS: [&str; 23] = [
     "deploy",
     "definitions",
     "deployed",
@@ -18,6 +18,7 @@ const OPERATIONS: [&str; 20] = [
     "due",
     "load",
     "commit",
+    "forget",
     "remove",
     "postpone",
     "bury",
@@ -28,6 +29,8 @@ const OPERATIONS: [&str; 20] = [
     "tasks",
     "find",
     "list",
+    "signals_of",
+    "signals",
 ];
 const ENDS: [Status; 5] =
     [Status::Done, Status::Failed, Status::Cancelled, Status::Parked, Status::Quarantined];

@@ -253,6 +253,10 @@ impl Port for Store {
         Ok(results)
     }
 
+    async fn forget(&self, partitions: &[u16], before_ms: u64) -> Stored<()> {
+        counted!(self, forget(partitions, before_ms))
+    }
+
     async fn remove(&self, signals: &[SignalKey]) -> Stored<()> {
         counted!(self, remove(signals))
     }
@@ -307,6 +311,10 @@ impl Port for Store {
             Kind::Mongo(mongo) => mongo.news().await,
             Kind::Postgres(postgres) => postgres.news().await,
         }
+    }
+
+    async fn signals_of(&self, instance: &str, limit: usize) -> Stored<Vec<Signal>> {
+        counted!(self, signals_of(instance, limit))
     }
 
     async fn signals(&self, after: Option<&SignalKey>, limit: usize) -> Stored<Vec<Signal>> {

@@ -158,15 +158,25 @@ fn committed<'a>(commits: &'a [Commit], mut won: HashSet<(&'a str, i64)>) -> Vec
     commits.iter().map(result).collect()
 }
 
-/// Consumed signals as columns: the instance, its version after the change, and the signal's id.
-fn consumed<'a>(commits: &[&'a Commit]) -> (Vec<&'a str>, Vec<i64>, Vec<&'a str>) {
+/// Signals of changes as columns: the instance, its version after the change, and the signal's id.
+fn signals_of<'a>(
+    commits: &[&'a Commit],
+    signals: impl Fn(&'a Commit) -> &'a [String],
+) -> (Vec<&'a str>, Vec<i64>, Vec<&'a str>) {
     let (mut instances, mut versions, mut ids) = (Vec::new(), Vec::new(), Vec::new());
-    for commit in commits {
-        instances.extend(commit.consumed.iter().map(|_| commit.record.id.as_str()));
-        versions.extend(commit.consumed.iter().map(|_| signed(commit.record.version)));
-        ids.extend(commit.consumed.iter().map(String::as_str));
+    for commit in commits.iter().copied() {
+        for id in signals(commit) {
+            instances.push(commit.record.id.as_str());
+            versions.push(signed(commit.record.version));
+            ids.push(id.as_str());
+        }
     }
     (instances, versions, ids)
+}
+
+/// Partitions as a column.
+fn columns(partitions: &[u16]) -> Vec<i16> {
+    partitions.iter().filter_map(|partition| i16::try_from(*partition).ok()).collect()
 }
 
 /// Columns of keys, in order.
@@ -276,8 +286,7 @@ impl Store for Postgres {
 
     async fn lease(&self, request: &LeaseRequest) -> Stored<Leases> {
         let want = i64::try_from(request.want).unwrap_or(i64::MAX);
-        let release: Vec<i16> =
-            request.release.iter().filter_map(|partition| i16::try_from(*partition).ok()).collect();
+        let release = columns(&request.release);
         let params: &[&(dyn ToSql + Sync)] = &[&request.owner, &signed(request.ttl_ms), &want, &release];
         let rows = self.sessions.query(Prepared::Lease, params).await?;
         let held = |row: &Row| {
@@ -305,8 +314,7 @@ impl Store for Postgres {
     }
 
     async fn due(&self, partitions: &[u16], until_ms: u64, limit: usize) -> Stored<Due> {
-        let partitions: Vec<i16> =
-            partitions.iter().filter_map(|partition| i16::try_from(*partition).ok()).collect();
+        let partitions = columns(partitions);
         let (until_ms, limit) = (signed(until_ms), i64::try_from(limit).unwrap_or(i64::MAX));
         let params: &[&(dyn ToSql + Sync)] = &[&partitions, &until_ms, &limit];
         let session = self.sessions.get().await?;
@@ -350,12 +358,22 @@ impl Store for Postgres {
         let mut rows = Vec::new();
         for group in cut(&sorted, |commit| commit.record.body.len(), usize::MAX, BYTES_MAX) {
             let c = Records::of(group.iter().map(|commit| &commit.record));
-            let (instances, versions, ids) = consumed(group);
-            let params = [&c.changed()[..], &[&instances, &versions, &ids]].concat();
+            let consumed = signals_of(group, |commit| &commit.consumed);
+            let forgotten = signals_of(group, |commit| &commit.forgotten);
+            let params = [
+                &c.changed()[..],
+                &[&consumed.0, &consumed.1, &consumed.2, &forgotten.0, &forgotten.1, &forgotten.2],
+            ]
+            .concat();
             rows.append(&mut self.sessions.query(Prepared::Commit, &params).await?);
         }
         let won = rows.iter().map(|row| (row.get(0), row.get(1))).collect();
         Ok(committed(commits, won))
+    }
+
+    async fn forget(&self, partitions: &[u16], before_ms: u64) -> Stored<()> {
+        let partitions = columns(partitions);
+        self.rare(sql::FORGET, &[&partitions, &signed(before_ms)]).await.map(drop)
     }
 
     async fn remove(&self, signals: &[SignalKey]) -> Stored<()> {
@@ -468,6 +486,12 @@ impl Store for Postgres {
 
     async fn news(&self) -> Vec<u16> {
         self.incoming.next(&self.config, self.partitions).await
+    }
+
+    async fn signals_of(&self, instance: &str, limit: usize) -> Stored<Vec<Signal>> {
+        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+        let rows = self.rare(sql::SIGNALS_OF, &[&instance, &limit]).await?;
+        Ok(rows.iter().map(signal).collect())
     }
 
     async fn signals(&self, after: Option<&SignalKey>, limit: usize) -> Stored<Vec<Signal>> {

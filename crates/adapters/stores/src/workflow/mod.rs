@@ -43,6 +43,8 @@ const ABORTED_MAX: u32 = 5;
 const ABORTED_PAUSE: Duration = Duration::from_millis(5);
 /// Partitions in one query at most: a server sorts up to 200 ranges of an index without reading all of them.
 const PARTITIONS_MAX: usize = 100;
+/// The `due` of a signal that its instance has forgotten: such a signal is never due, and its document makes a repeated one known.
+const FORGOTTEN: i64 = i64::MAX;
 /// Prefix of the `_id` of an owner among the partitions.
 const OWNER: &str = "owner ";
 
@@ -201,7 +203,9 @@ impl Mongo {
     ) -> Stored<Vec<Committed>> {
         let update = rawdoc! {"update": "instances", "updates": array(group), "ordered": false};
         let signals: Vec<_> = members.iter().flat_map(|(_, commit)| consumed(commit)).collect();
-        let needs_transaction = group.len() > 1 || !signals.is_empty() || self.is_single;
+        let forgotten: Vec<_> = members.iter().flat_map(|(_, commit)| forgotten(commit)).collect();
+        let needs_transaction =
+            group.len() > 1 || !signals.is_empty() || !forgotten.is_empty() || self.is_single;
         for attempt in 0..ABORTED_MAX {
             if !needs_transaction || !self.has_transactions() {
                 return self.commit_each(group, members).await;
@@ -209,8 +213,10 @@ impl Mongo {
             let count = |len: usize| i64::try_from(len).ok();
             let mut writes = vec![(update.clone(), count(group.len()))];
             writes.extend(
-                groups(&signals)?.into_iter().map(|group| (removal("signals", group), count(group.len()))),
+                groups(&signals)?.into_iter().map(|group| (removal_of_waiting(group), count(group.len()))),
             );
+            let remembering = |group| (rawdoc! {"update": "signals", "updates": array(group)}, None);
+            writes.extend(groups(&forgotten)?.into_iter().map(remembering));
             match together(&self.pool, writes).await? {
                 Together::Done => return Ok(vec![Committed::Won; group.len()]),
                 Together::Short if group.len() == 1 => return Ok(vec![Committed::Lost]),
@@ -257,9 +263,13 @@ impl Mongo {
         } else {
             self.results(members).await?
         };
-        let won = members.iter().zip(&results).filter(|(_, result)| **result == Committed::Won);
-        self.delete("signals", &won.flat_map(|((_, commit), _)| consumed(commit)).collect::<Vec<_>>())
-            .await?;
+        let won = || members.iter().zip(&results).filter(|(_, result)| **result == Committed::Won);
+        self.remove_waiting(&won().flat_map(|((_, commit), _)| consumed(commit)).collect::<Vec<_>>()).await?;
+        let forgotten: Vec<_> = won().flat_map(|((_, commit), _)| forgotten(commit)).collect();
+        for group in groups(&forgotten)? {
+            let update = rawdoc! {"update": "signals", "updates": array(group), "writeConcern": durable()};
+            self.pool.write(&update).await?;
+        }
         Ok(results)
     }
 
@@ -274,7 +284,7 @@ impl Mongo {
         let ids: Vec<_> = members.iter().flat_map(|(_, commit)| consumed(commit)).collect();
         let mut present = HashSet::new();
         for group in groups(&ids)? {
-            let filter = rawdoc! {"_id": {"$in": array(group)}};
+            let filter = rawdoc! {"_id": {"$in": array(group)}, "due": {"$lt": FORGOTTEN}};
             let (fields, sort) = (Some(rawdoc! {"_id": 1}), rawdoc! {"_id": 1});
             let rows = find_some(&self.pool, "signals", filter, fields, sort, group.len()).await?;
             let keys = rows.iter().filter_map(|row| documents::key(row).ok());
@@ -294,10 +304,19 @@ impl Mongo {
         Ok(members.iter().map(result).collect())
     }
 
-    /// Deletes documents by id, durably.
-    async fn delete(&self, collection: &str, ids: &[RawDocumentBuf]) -> Stored<()> {
+    /// Deletes waiting signals by id, durably.
+    async fn remove_waiting(&self, ids: &[RawDocumentBuf]) -> Stored<()> {
+        self.delete(ids, removal_of_waiting).await
+    }
+
+    /// Deletes signals by id, durably, with the commands that `removal` makes.
+    async fn delete(
+        &self,
+        ids: &[RawDocumentBuf],
+        removal: impl Fn(&[RawDocumentBuf]) -> RawDocumentBuf,
+    ) -> Stored<()> {
         for group in groups(ids)? {
-            let mut delete = removal(collection, group);
+            let mut delete = removal(group);
             delete.append(cstr!("writeConcern"), durable());
             self.pool.write(&delete).await?;
         }
@@ -320,7 +339,7 @@ impl Mongo {
         let update = || rawdoc! {"update": "dead", "updates": array(changes)};
         if self.has_transactions() {
             let mut writes = vec![(update(), None)];
-            writes.extend(groups(signals)?.into_iter().map(|group| (removal("signals", group), None)));
+            writes.extend(groups(signals)?.into_iter().map(|group| (removal(group), None)));
             if together(&self.pool, writes).await? == Together::Done {
                 return Ok(());
             }
@@ -328,7 +347,7 @@ impl Mongo {
         let mut update = update();
         update.append(cstr!("writeConcern"), durable());
         known(&self.pool.run(&update).await?)?;
-        self.delete("signals", signals).await
+        self.delete(signals, removal).await
     }
 
     /// The stamps of instances.
@@ -394,11 +413,31 @@ fn consumed(commit: &Commit) -> impl Iterator<Item = RawDocumentBuf> {
     commit.consumed.iter().map(|signal| documents::signal_id(&commit.record.id, signal))
 }
 
-/// The command that deletes documents by id.
-fn removal(collection: &str, ids: &[RawDocumentBuf]) -> RawDocumentBuf {
+/// The statements that let the store recognise the signals that an instance forgets with a change.
+fn forgotten(commit: &Commit) -> impl Iterator<Item = RawDocumentBuf> {
+    let (partition, at_ms) = (i32::from(commit.record.partition), signed(commit.record.changed_ms));
+    commit.forgotten.iter().map(move |signal| {
+        let set = rawdoc! {"p": partition, "due": FORGOTTEN, "at": at_ms, "n": 0_i64};
+        let id = documents::signal_id(&commit.record.id, signal);
+        rawdoc! {"q": {"_id": id}, "u": {"$set": set, "$unset": {"b": ""}}, "upsert": true}
+    })
+}
+
+/// The command that deletes signals by id.
+fn removal(ids: &[RawDocumentBuf]) -> RawDocumentBuf {
+    deletion(rawdoc! {"_id": {"$in": array(ids)}})
+}
+
+/// The command that deletes waiting signals by id, and no forgotten ones.
+fn removal_of_waiting(ids: &[RawDocumentBuf]) -> RawDocumentBuf {
+    deletion(rawdoc! {"_id": {"$in": array(ids)}, "due": {"$lt": FORGOTTEN}})
+}
+
+/// The command that deletes all signals with a filter.
+fn deletion(filter: RawDocumentBuf) -> RawDocumentBuf {
     let mut deletes = RawArrayBuf::new();
-    deletes.push(rawdoc! {"q": {"_id": {"$in": array(ids)}}, "limit": 0});
-    rawdoc! {"delete": collection, "deletes": deletes}
+    deletes.push(rawdoc! {"q": filter, "limit": 0});
+    rawdoc! {"delete": "signals", "deletes": deletes}
 }
 
 /// The write concern of all acknowledged writes.
@@ -757,9 +796,7 @@ impl Store for Mongo {
     async fn due(&self, partitions: &[u16], until_ms: u64, limit: usize) -> Stored<Due> {
         let mut due = Due::default();
         for partitions in partitions.chunks(PARTITIONS_MAX) {
-            let mut list = RawArrayBuf::new();
-            partitions.iter().for_each(|partition| list.push(i32::from(*partition)));
-            let filter = rawdoc! {"p": {"$in": list}, "due": {"$lte": signed(until_ms)}};
+            let filter = rawdoc! {"p": {"$in": numbers(partitions)}, "due": {"$lte": signed(until_ms)}};
             let (signals, records) = tokio::try_join!(
                 self.find_all("signals", filter.clone(), rawdoc! {"due": 1, "at": 1, "_id.s": 1}, limit),
                 self.find_all("instances", filter, rawdoc! {"due": 1}, limit),
@@ -799,16 +836,25 @@ impl Store for Mongo {
         Ok(results)
     }
 
+    async fn forget(&self, partitions: &[u16], before_ms: u64) -> Stored<()> {
+        for partitions in partitions.chunks(PARTITIONS_MAX) {
+            let filter = rawdoc! {"p": {"$in": numbers(partitions)}, "due": FORGOTTEN, "at": {"$lt": signed(before_ms)}};
+            self.pool.write(&deletion(filter)).await?;
+        }
+        Ok(())
+    }
+
     /// Removes signals durably: an instance forgets the ids of signals whose removal is certain.
     async fn remove(&self, signals: &[SignalKey]) -> Stored<()> {
         let ids: Vec<_> = signals.iter().map(|key| documents::signal_id(&key.instance, &key.id)).collect();
-        self.delete("signals", &ids).await
+        self.remove_waiting(&ids).await
     }
 
     async fn postpone(&self, signals: &[Postponed]) -> Stored<()> {
         let statement = |signal: &Postponed| {
             let set = rawdoc! {"due": signed(signal.due_ms), "n": i64::from(signal.attempts)};
-            rawdoc! {"q": {"_id": documents::signal_id(&signal.key.instance, &signal.key.id)}, "u": {"$set": set}}
+            let id = documents::signal_id(&signal.key.instance, &signal.key.id);
+            rawdoc! {"q": {"_id": id, "due": {"$lt": FORGOTTEN}}, "u": {"$set": set}}
         };
         let statements: Vec<_> = signals.iter().map(statement).collect();
         for group in groups(&statements)? {
@@ -921,8 +967,19 @@ impl Store for Mongo {
         Ok(rows.iter().filter_map(|row| documents::found(row)).collect())
     }
 
+    async fn signals_of(&self, instance: &str, limit: usize) -> Stored<Vec<Signal>> {
+        // Every id is a text, and each text comes before every document.
+        let after = documents::signal_id(instance, "");
+        let before = rawdoc! {"i": instance, "s": {}};
+        let filter = rawdoc! {"_id": {"$gt": after, "$lt": before}, "due": {"$lt": FORGOTTEN}};
+        let rows = self.find_all("signals", filter, rawdoc! {"_id": 1}, limit).await?;
+        Ok(readable(&rows, documents::of_signal))
+    }
+
     async fn signals(&self, after: Option<&SignalKey>, limit: usize) -> Stored<Vec<Signal>> {
-        let rows = self.find_all("signals", later(after), rawdoc! {"_id": 1}, limit).await?;
+        let mut filter = later(after);
+        filter.append(cstr!("due"), rawdoc! {"$lt": FORGOTTEN});
+        let rows = self.find_all("signals", filter, rawdoc! {"_id": 1}, limit).await?;
         Ok(readable(&rows, documents::of_signal))
     }
 }
@@ -968,6 +1025,13 @@ fn task_change(row: &TaskRow) -> Stored<RawDocumentBuf> {
 /// hides no other.
 fn readable<T>(documents: &[RawDocumentBuf], read: impl Fn(&RawDocument) -> Stored<T>) -> Vec<T> {
     documents.iter().filter_map(|document| read(document).ok()).collect()
+}
+
+/// Partitions as a list.
+fn numbers(partitions: &[u16]) -> RawArrayBuf {
+    let mut list = RawArrayBuf::new();
+    partitions.iter().for_each(|partition| list.push(i32::from(*partition)));
+    list
 }
 
 /// The filter for all keys after `after`.

@@ -13,7 +13,7 @@ use super::watch::Watchers;
 use crate::definition::Definition;
 use crate::group::Group;
 use crate::instance::{Act, Body, EncodeError, KEPT_MAX, Signal, StartRequest, State, nesting};
-use crate::port::{Clock, Inserted, Record, SignalKey, Store, StoreError, partition_of};
+use crate::port::{Clock, Inserted, Record, Store, StoreError, partition_of};
 use crate::program::{Problem, Program};
 use crate::step::{ID_BYTES_MAX, StartError, is_derived, is_id, is_internal, start};
 
@@ -254,10 +254,8 @@ impl<S: Store> Client<S> {
         if delay_ms > EARLY_DELAY_MAX_MS {
             return Err(ClientError::EarlySignal(delay_ms));
         }
-        let before = SignalKey { instance: signal.instance.clone(), id: String::new() };
-        let waiting = self.store.signals(Some(&before), EARLY_MAX).await?;
-        let of_instance = waiting.iter().filter(|other| other.instance == signal.instance);
-        if of_instance.count() >= EARLY_MAX && waiting.iter().all(|other| other.id != signal.id) {
+        let waiting = self.store.signals_of(&signal.instance, EARLY_MAX).await?;
+        if waiting.len() >= EARLY_MAX && waiting.iter().all(|other| other.id != signal.id) {
             return Err(ClientError::EarlySignals);
         }
         Ok(())

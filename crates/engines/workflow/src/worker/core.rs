@@ -25,6 +25,8 @@ const CLOCK_BACK_MS: u64 = 1_000;
 const PAUSE_MAX_MS: u64 = 5_000;
 /// Steps of jq programs in one turn at most, about: half a second. A longer turn would delay the renewal of leases.
 const TURN_STEPS_MAX: u64 = 5 * STEPS_MAX;
+/// The time between two removals of forgotten signals.
+const FORGET_EVERY_MS: u64 = 60_000;
 /// Time after which a worker without work looks again at its clock.
 const WAKE_MAX_MS: u64 = 60_000;
 
@@ -76,6 +78,8 @@ pub struct Core {
     weight: usize,
     looks: u64,
     last_ms: u64,
+    /// The moment of the next removal of forgotten signals.
+    forget_at_ms: Option<u64>,
     /// The definitions are not loaded again before this moment.
     definitions_at_ms: u64,
 }
@@ -125,6 +129,7 @@ impl Core {
             weight: 0,
             looks: 0,
             last_ms: 0,
+            forget_at_ms: None,
             definitions_at_ms: 0,
         }
     }
@@ -219,6 +224,7 @@ impl Core {
             self.scan_at_ms = now_ms;
             self.definitions_at_ms = now_ms;
             self.load_at_ms = now_ms;
+            self.forget_at_ms = None;
         }
         is_back
     }
@@ -425,7 +431,7 @@ impl Core {
         let tag = Tag { instance: record.id.clone(), generation: self.generations };
         let due_ms = record.due_ms.map(|_| due_ms);
         let record = Record { version: record.version + 1, epoch, due_ms, note: Some(words), ..record };
-        self.deferred.insert(record.id.clone(), (tag, Commit { record, consumed: Vec::new() }));
+        self.deferred.insert(record.id.clone(), (tag, Commit::of(record)));
     }
 
     /// Begins the commits that postpone unreadable instances.
@@ -609,7 +615,19 @@ impl Core {
         self.drain(&touched, now_ms);
         self.settle();
         self.scan(now_ms);
+        self.forget_signals(now_ms);
         self.evict(&touched);
+    }
+
+    /// Lets the store forget signals, now and then: scans wake the worker often enough.
+    fn forget_signals(&mut self, now_ms: u64) {
+        let at_ms = *self.forget_at_ms.get_or_insert(now_ms.saturating_add(FORGET_EVERY_MS));
+        if now_ms < at_ms || self.held.is_empty() {
+            return;
+        }
+        self.forget_at_ms = None;
+        let before_ms = now_ms.saturating_sub(self.settings.recognised_ms);
+        self.jobs.push(Job::Forget { partitions: self.held.partitions(), before_ms });
     }
 
     fn ask_for_partitions(&mut self, now_ms: u64) {
@@ -792,12 +810,12 @@ impl Core {
         self.weight = self.weight.saturating_sub(slot.weight);
         slot.weight = weight(record.body.len());
         self.weight += slot.weight;
-        let consumed = take(&mut slot.consumed);
+        let (consumed, forgotten) = (take(&mut slot.consumed), take(&mut slot.forgotten));
         slot.committing = Some(consumed.clone());
         slot.confirming = take(&mut slot.refused);
         (slot.is_dirty, slot.is_doubtful, slot.has_result, slot.hold_until_ms) = (false, false, false, None);
         let tag = Tag { instance: id.to_owned(), generation: slot.generation };
-        Ok(Some((tag, Commit { record, consumed })))
+        Ok(Some((tag, Commit { record, consumed, forgotten })))
     }
 
     /// Does the effects of stored states.

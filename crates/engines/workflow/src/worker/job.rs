@@ -40,6 +40,13 @@ pub enum Job {
     Commit(Vec<(Tag, Commit)>),
     /// Removes signals.
     Remove(Vec<SignalKey>),
+    /// Lets the store forget signals that instances forgot before a moment. It has no result.
+    Forget {
+        /// The partitions.
+        partitions: Vec<u16>,
+        /// The moment.
+        before_ms: u64,
+    },
     /// Postpones signals.
     Postpone(Vec<Postponed>),
     /// Keeps dead letters.

@@ -52,6 +52,11 @@ pub async fn perform<S: Store, V: Services>(
             let answer = Answer { visit: call.visit, attempt: call.attempt, result };
             Happened::Called { instance: call.instance, key: call.key, answer }
         }
+        Job::Forget { partitions, before_ms } => {
+            // What stays after a failure goes with the next removal.
+            drop(store.forget(&partitions, before_ms).await);
+            Happened::Tick
+        }
         Job::Announce(partitions) => {
             store.announce(&partitions);
             Happened::Tick

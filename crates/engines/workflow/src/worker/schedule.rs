@@ -3,7 +3,7 @@
 use super::client::{Client, ClientError};
 use crate::definition::{Definition, Version};
 use crate::instance::{Body, Signal, StartRequest, State};
-use crate::port::{Deployed, Record, SignalKey, Store, StoreError, Stored};
+use crate::port::{Deployed, Record, Store, StoreError, Stored};
 
 /// The reason of a schedule's cancellation by a later version.
 const SUPERSEDED: &str = "a later version of the definition replaces this schedule";
@@ -92,10 +92,8 @@ impl<S: Store> Client<S> {
 
     /// Whether a cancellation waits for an instance.
     async fn is_dying(&self, instance: &str) -> Stored<bool> {
-        let before = SignalKey { instance: instance.to_owned(), id: String::new() };
-        let signals = self.store.signals(Some(&before), SIGNALS_MAX).await?;
-        let cancels = |signal: &Signal| matches!(signal.body, Body::Cancel { .. });
-        Ok(signals.iter().any(|signal| signal.instance == instance && cancels(signal)))
+        let signals = self.store.signals_of(instance, SIGNALS_MAX).await?;
+        Ok(signals.iter().any(|signal| matches!(signal.body, Body::Cancel { .. })))
     }
 }
 

@@ -34,6 +34,8 @@ pub(super) struct Slot {
     /// Signals that the next commit consumes, and those of the commit in flight.
     pub consumed: Vec<String>,
     pub committing: Option<Vec<String>>,
+    /// Signals that the state has forgotten and that the next commit lets the store recognise.
+    pub forgotten: Vec<String>,
     /// Refused signals. They become dead letters after a commit has confirmed that the state is not out of date: the clock of a process that has
     /// lost the instance may be slow.
     pub refused: Vec<(Signal, DeadReason)>,
@@ -80,6 +82,25 @@ pub(super) struct Loaded {
     pub version: u64,
 }
 
+/// The oldest applied signal of a state that remembers as many as it can.
+struct Oldest {
+    id: String,
+    is_kept: bool,
+}
+
+impl Oldest {
+    fn of(state: &State) -> Option<Self> {
+        let id = state.applied.front().filter(|_| state.applied.len() >= APPLIED_MAX)?;
+        Some(Self { id: id.clone(), is_kept: state.kept.iter().any(|signal| signal.id == *id) })
+    }
+
+    /// Its id, if the next state has forgotten it. An end turns kept signals into dead letters, which may be sent again.
+    fn forgotten_by(self, next: &State) -> Option<String> {
+        let is_buried = self.is_kept && next.status.is_ended();
+        (next.applied.front() != Some(&self.id) && !is_buried).then_some(self.id)
+    }
+}
+
 /// The work that follows from stepping a slot.
 #[derive(Default)]
 pub(super) struct Stepped {
@@ -113,6 +134,7 @@ impl Slot {
             alarm_ms: None,
             consumed: Vec::new(),
             committing: None,
+            forgotten: Vec::new(),
             refused: Vec::new(),
             is_doubtful: false,
             confirming: Vec::new(),
@@ -267,7 +289,9 @@ impl Slot {
         let Ok(mut state) = migrate(&loaded.program, &to, loaded.state.clone(), now_ms) else {
             return refused;
         };
+        let oldest = Oldest::of(&state);
         state.remember(signal.id.clone());
+        self.forgotten.extend(oldest.and_then(|oldest| oldest.forgotten_by(&state)));
         (loaded.state, loaded.program) = (state, to);
         self.is_dirty = true;
         Outcome::Applied
@@ -278,10 +302,12 @@ impl Slot {
         let Some(Loaded { program, state, version }) = self.loaded.take() else {
             return Ok(Outcome::Ignored(Ignored::Stale));
         };
+        let oldest = Oldest::of(&state);
         let stepped = catch_unwind(AssertUnwindSafe(|| counted(&program, state, input, now_ms)));
         let (state, outcome, steps) = stepped.map_err(|panic| words(panic.as_ref()))?;
         self.spent = self.spent.saturating_add(steps);
         self.is_dirty |= outcome == Outcome::Applied;
+        self.forgotten.extend(oldest.and_then(|oldest| oldest.forgotten_by(&state)));
         self.loaded = Some(Loaded { program, state, version });
         Ok(outcome)
     }
