@@ -27,6 +27,8 @@ use session::{PATIENCE, Prepared, Session, Sessions, config};
 
 /// The tables.
 const SCHEMA: &str = include_str!("schema.sql");
+/// The last object that the tables' statements create: where it exists, all others do.
+const NEWEST: &str = "plimsoll_workflow.tasks_instance";
 /// The largest size of the bodies in one statement, in bytes. A server refuses a gigabyte.
 const BYTES_MAX: usize = 32 << 20;
 /// The version of the tables.
@@ -54,14 +56,11 @@ impl Postgres {
     pub async fn open(uri: &str, connections: usize, partitions: u16) -> Stored<Self> {
         let config = config(uri)?;
         let session = Session::open(&config, PATIENCE).await?;
-        let partitions = i16::try_from(partitions.max(1)).unwrap_or(i16::MAX);
-        session.rows("SELECT pg_advisory_lock($1)", &[&CREATION_LOCK]).await?;
-        session.run(SCHEMA).await?;
-        let insert = "INSERT INTO form (version, partitions) VALUES ($1, $2) ON CONFLICT DO NOTHING";
-        session.rows(insert, &[&FORM, &partitions]).await?;
+        // The creation of an existing index locks its table against writers.
+        if !is_complete(&session).await? {
+            create(&session, i16::try_from(partitions.max(1)).unwrap_or(i16::MAX)).await?;
+        }
         let partitions = stored_form(&session).await?;
-        let fill = "INSERT INTO partitions SELECT p, '', 0, 0 FROM generate_series(0, $1::int - 1) AS p ON CONFLICT DO NOTHING";
-        session.rows(fill, &[&i32::from(partitions)]).await?;
         Ok(Self::of(config, connections, partitions))
     }
 
@@ -119,6 +118,27 @@ impl Postgres {
     async fn rare(&self, text: &str, params: &[&(dyn ToSql + Sync)]) -> Stored<Vec<Row>> {
         self.sessions.get().await?.rows(text, params).await
     }
+}
+
+/// Whether a store exists with every table, index and partition.
+async fn is_complete(session: &Session) -> Stored<bool> {
+    let exists = session.rows("SELECT to_regclass($1) IS NOT NULL", &[&NEWEST]).await?;
+    if !exists.first().is_some_and(|row| row.get(0)) {
+        return Ok(false);
+    }
+    let filled = "SELECT count(*) > 0 AND (SELECT count(*) FROM partitions) >= max(partitions) FROM form";
+    Ok(session.rows(filled, &[]).await?.first().is_some_and(|row| row.get(0)))
+}
+
+/// Creates what is missing. Processes that do so at the same time wait for each other.
+async fn create(session: &Session, partitions: i16) -> Stored<()> {
+    session.rows("SELECT pg_advisory_lock($1)", &[&CREATION_LOCK]).await?;
+    session.run(SCHEMA).await?;
+    let insert = "INSERT INTO form (version, partitions) VALUES ($1, $2) ON CONFLICT DO NOTHING";
+    session.rows(insert, &[&FORM, &partitions]).await?;
+    let fill = "INSERT INTO partitions SELECT p, '', 0, 0 FROM form, generate_series(0, form.partitions - 1) AS p ON CONFLICT DO NOTHING";
+    session.rows(fill, &[]).await?;
+    session.rows("SELECT pg_advisory_unlock($1)", &[&CREATION_LOCK]).await.map(drop)
 }
 
 /// The number of partitions of an existing store.
