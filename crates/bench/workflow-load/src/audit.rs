@@ -473,7 +473,7 @@ mod tests {
             let definitions = works[0].definitions.clone();
             let store = Memory::new(1, Removal::WithCommit);
             let owners = vec!["one".to_owned()];
-            let engine = Embedded::prepare(store, Mode::Batches, owners, &definitions).await.unwrap();
+            let engine = Embedded::prepare(store, Mode::Batches, owners, &definitions, 100).await.unwrap();
             let limit = Duration::from_secs(1);
             let (run, is_lost) = ("run".to_owned(), AtomicBool::new(false));
             let shared = Shared { engine, works, run, limit, is_lost };

@@ -328,6 +328,10 @@ impl<S: Store> Store for Observed<S> {
         self.store.find(find).await
     }
 
+    async fn backlog(&self, now_ms: u64, limit: usize) -> Stored<usize> {
+        self.store.backlog(now_ms, limit).await
+    }
+
     async fn signals_of(&self, instance: &str, limit: usize) -> Stored<Vec<Signal>> {
         self.store.signals_of(instance, limit).await
     }

@@ -33,7 +33,7 @@ use tokio::time::sleep;
 use crate::audit::{Audited, Promises, audit};
 use crate::client::receiver;
 use crate::counters::{self, Totals};
-use crate::embedded::Embedded;
+use crate::embedded::{BACKLOG_MAX, Embedded};
 use crate::ledger::{Fate, latencies};
 use crate::store_server::StoreServer;
 use crate::target::{Instances, Shared};
@@ -119,8 +119,10 @@ impl<S: Store> WorkflowSystem<S> {
         let works = works(context).deserves(Exit::Usage)?;
         let definitions: Vec<_> = works.iter().flat_map(|work| work.definitions.clone()).collect();
         let owners = (0..section.workers).map(|worker| format!("{run}-worker-{worker}")).collect();
+        // A backlog that no worker may work off yet is the load.
+        let backlog_max = if section.begin == Begin::AfterLoad { usize::MAX } else { BACKLOG_MAX };
         let engine = threads
-            .block_on(Embedded::prepare(store, section.mode, owners, &definitions))
+            .block_on(Embedded::prepare(store, section.mode, owners, &definitions, backlog_max))
             .context("prepare the workflow engine")
             .deserves(Exit::Server)?;
         let limit = Duration::from_nanos(context.loaded.scenario.timeout.as_ns());

@@ -263,6 +263,8 @@ async fn due_work_is_ordered_and_limited(store: &impl Store) -> Checked {
     let others: Vec<_> =
         all(store).into_iter().filter(|at| *at != partition_of("x", store.partitions())).collect();
     same("other partitions have no such signal", &signals(&store.due(&others, 99, 10).await?), &Vec::new())?;
+    same("due signals are counted", &store.backlog(20, 10).await?, &3)?;
+    same("they are counted up to a limit", &store.backlog(20, 2).await?, &2)?;
     store.postpone(&[Postponed { key: key("x", "3"), due_ms: 40, attempts: 2 }]).await?;
     let due = store.due(&all(store), 40, 10).await?;
     same("a postponed signal is due later", &signals(&due), &vec!["2".to_owned(), "1".into(), "3".into()])?;

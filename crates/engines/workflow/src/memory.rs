@@ -362,6 +362,11 @@ impl Store for Memory {
         Ok(tables.instances.values().filter(matches).take(find.limit).cloned().collect())
     }
 
+    async fn backlog(&self, now_ms: u64, limit: usize) -> Stored<usize> {
+        let tables = self.tables();
+        Ok(tables.signals.values().filter(|signal| signal.due_ms <= now_ms).take(limit).count())
+    }
+
     async fn signals_of(&self, instance: &str, limit: usize) -> Stored<Vec<Signal>> {
         let tables = self.tables();
         let of_instance = tables.signals.values().filter(|signal| signal.instance == instance);

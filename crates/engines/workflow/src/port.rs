@@ -435,6 +435,9 @@ pub trait Store: Send + Sync + 'static {
         std::future::pending()
     }
 
+    /// The number of due signals in all partitions, `limit` at most.
+    fn backlog(&self, now_ms: u64, limit: usize) -> impl Future<Output = Stored<usize>> + Send;
+
     /// Waiting signals of an instance, in order of their ids.
     fn signals_of(&self, instance: &str, limit: usize) -> impl Future<Output = Stored<Vec<Signal>>> + Send;
 

@@ -7,7 +7,7 @@ use plimsoll_workflow::instance::{DeadLetter, DeadReason, Status};
 use plimsoll_workflow::port::{Commit, Committed, Inserted, Leases};
 
 /// The operations of a store, in the order of its trait.
-const OPERATIONS: [&str; 23] = [
+const OPERATIONS: [&str; 24] = [
     "deploy",
     "definitions",
     "deployed",
@@ -29,6 +29,7 @@ const OPERATIONS: [&str; 23] = [
     "tasks",
     "find",
     "list",
+    "backlog",
     "signals_of",
     "signals",
 ];
@@ -87,6 +88,7 @@ pub struct Metrics {
     partitions: AtomicUsize,
     owners: AtomicUsize,
     free_partitions: AtomicUsize,
+    waiting: AtomicUsize,
 }
 
 /// Counts one piece of work as in flight until this value is dropped, also if its future is dropped.
@@ -159,6 +161,10 @@ impl Metrics {
         self.free_partitions.store(leases.free, Ordering::Relaxed);
     }
 
+    pub(crate) fn waiting(&self, signals: usize) {
+        self.waiting.store(signals, Ordering::Relaxed);
+    }
+
     /// Counts a call as in flight until the guard is dropped. `None` if this process begins no more calls.
     pub(crate) fn call_begins(&self) -> Option<InFlight<'_>> {
         let call = InFlight::begin(&self.running_calls);
@@ -209,6 +215,11 @@ impl Metrics {
                 "partitions_free",
                 "Partitions that no process holds: their instances stand still.",
                 self.free_partitions.load(Ordering::Relaxed),
+            ),
+            (
+                "waiting_signals",
+                "Due signals in the store when this process last counted them, up to its limit of waiting work.",
+                self.waiting.load(Ordering::Relaxed),
             ),
             ("backlog_signals", "Signals that wait in the memory of this process.", backlog),
         ];
@@ -271,6 +282,7 @@ mod tests {
         assert!(metrics.call_begins().is_none() && !metrics.is_busy());
         metrics.call_ends(1_000, CallOutcome::Refused);
         metrics.leased(&Leases { held: Vec::new(), owners: 3, free: 5 });
+        metrics.waiting(11);
         let mut page = Page::default();
         metrics.write(&mut page, 7);
         let text = page.text();
@@ -283,6 +295,7 @@ mod tests {
             "plimsoll_workflow_calls_in_flight 0\n",
             "plimsoll_workflow_owners 3\n",
             "plimsoll_workflow_partitions_free 5\n",
+            "plimsoll_workflow_waiting_signals 11\n",
             "plimsoll_workflow_backlog_signals 7\n",
         ] {
             assert!(text.contains(line), "{line} is not in {text}");

@@ -313,6 +313,12 @@ impl Port for Store {
         }
     }
 
+    async fn backlog(&self, now_ms: u64, limit: usize) -> Stored<usize> {
+        let count = counted!(self, backlog(now_ms, limit))?;
+        self.metrics.waiting(count);
+        Ok(count)
+    }
+
     async fn signals_of(&self, instance: &str, limit: usize) -> Stored<Vec<Signal>> {
         counted!(self, signals_of(instance, limit))
     }

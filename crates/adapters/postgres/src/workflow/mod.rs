@@ -508,6 +508,13 @@ impl Store for Postgres {
         self.incoming.next(&self.config, self.partitions).await
     }
 
+    async fn backlog(&self, now_ms: u64, limit: usize) -> Stored<usize> {
+        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+        let rows = self.rare(sql::BACKLOG, &[&signed(now_ms), &limit]).await?;
+        let count = rows.first().map_or(0, |row| row.get::<_, i64>(0));
+        Ok(usize::try_from(count).unwrap_or(0))
+    }
+
     async fn signals_of(&self, instance: &str, limit: usize) -> Stored<Vec<Signal>> {
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
         let rows = self.rare(sql::SIGNALS_OF, &[&instance, &limit]).await?;

@@ -223,6 +223,9 @@ pub(super) const SIGNALS: &str = concat!(
     " ORDER BY instance, id LIMIT $3"
 );
 
+pub(super) const BACKLOG: &str = "SELECT count(*) FROM (SELECT FROM partitions AS p, LATERAL \
+         (SELECT FROM signals AS s WHERE s.partition = p.partition AND s.due_ms <= $1 LIMIT $2) AS s LIMIT $2) AS due";
+
 pub(super) const SIGNALS_OF: &str = concat!(
     "SELECT ",
     signal!("signals"),

@@ -967,6 +967,22 @@ impl Store for Mongo {
         Ok(rows.iter().filter_map(|row| documents::found(row)).collect())
     }
 
+    async fn backlog(&self, now_ms: u64, limit: usize) -> Stored<usize> {
+        let all: Vec<_> = (0..self.partitions).collect();
+        let mut count = 0;
+        for partitions in all.chunks(PARTITIONS_MAX) {
+            let filter = rawdoc! {"p": {"$in": numbers(partitions)}, "due": {"$lte": signed(now_ms)}};
+            let rest = signed((limit - count) as u64).min(i64::from(i32::MAX));
+            if rest == 0 {
+                break;
+            }
+            let command = rawdoc! {"count": "signals", "query": filter, "limit": rest};
+            let found = number(&self.pool.run(&command).await?, "n").unwrap_or_default();
+            count += usize::try_from(found).unwrap_or_default().min(limit - count);
+        }
+        Ok(count)
+    }
+
     async fn signals_of(&self, instance: &str, limit: usize) -> Stored<Vec<Signal>> {
         // Every id is a text, and each text comes before every document.
         let after = documents::signal_id(instance, "");

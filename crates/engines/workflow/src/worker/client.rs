@@ -1,8 +1,8 @@
 //! Starts instances, sends signals and waits for ends, in a process with or without a worker.
 
 use std::pin::pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures_util::future::{Either, select};
 
@@ -32,6 +32,8 @@ const DELAY_FREE_MS: u64 = 60_000;
 const EARLY_DELAY_MAX_MS: u64 = 24 * 3_600_000;
 /// Waiting signals to an instance that does not exist yet, at most: as many as an instance keeps.
 const EARLY_MAX: usize = KEPT_MAX;
+/// The shortest time between two counts of the store's due signals.
+const COUNT_EVERY_MS: u64 = 1_000;
 /// The first pause between two looks at an instance that another process may end. It doubles.
 const PAUSE_MIN_MS: u64 = 50;
 /// The longest pause between two looks.
@@ -47,7 +49,8 @@ pub struct Client<S> {
     pub mailbox: Mailbox,
     /// Signals, starts and calls that wait in the worker's memory.
     pub backlog: Arc<AtomicUsize>,
-    /// Waiting work above which senders are refused.
+    /// Waiting work above which senders are refused: in this process, or in the store, whose signals other processes may apply. `usize::MAX`:
+    /// senders are never refused.
     pub backlog_max: usize,
     /// Waits for ends.
     pub watchers: Watchers,
@@ -55,16 +58,36 @@ pub struct Client<S> {
     pub groups: Groups,
 }
 
-/// Gathers starts and signals of concurrent callers, so that they wait for the disk together.
+/// Gathers starts and signals of concurrent callers, so that they wait for the disk together. They also share what is known about the store's backlog.
 #[derive(Debug)]
 pub struct Groups {
     starts: Group<Record, Inserted>,
     signals: Group<Signal, Inserted>,
+    counted: Mutex<Counted>,
+}
+
+/// The last count of the store's due signals.
+#[derive(Debug, Default)]
+struct Counted {
+    at_ms: Option<u64>,
+    count: usize,
+}
+
+impl Counted {
+    /// Whether a count is due. If so, it counts as the last one, so that concurrent callers do not count, too.
+    fn is_due(&mut self, now_ms: u64) -> bool {
+        let is_recent = |at_ms: u64| (at_ms..at_ms.saturating_add(COUNT_EVERY_MS)).contains(&now_ms);
+        let is_due = !self.at_ms.is_some_and(is_recent);
+        if is_due {
+            self.at_ms = Some(now_ms);
+        }
+        is_due
+    }
 }
 
 impl Default for Groups {
     fn default() -> Self {
-        Self { starts: Group::new(LANES), signals: Group::new(LANES) }
+        Self { starts: Group::new(LANES), signals: Group::new(LANES), counted: Mutex::default() }
     }
 }
 
@@ -127,7 +150,7 @@ pub enum ClientError {
     #[error("the assignee is invalid: use 1 to {ID_BYTES_MAX} bytes without control characters")]
     Assignee,
     /// Too much work waits.
-    #[error("{0} signals, starts and calls wait for this process: send it again later")]
+    #[error("at least {0} signals, starts and calls wait: send it again later")]
     Busy(usize),
     /// The worker of this process has died.
     #[error("the worker of this process has died: restart the process, and send the request again")]
@@ -204,6 +227,7 @@ impl<S: Store> Client<S> {
     /// If the signal is invalid, this process has too much work, or the store fails.
     pub async fn publish(&self, signal: Signal) -> Result<Inserted, ClientError> {
         self.check_worker()?;
+        self.check_backlog(signal.sent_ms).await?;
         if !is_id(&signal.id) || !is_id(&signal.instance) {
             return Err(ClientError::SignalId);
         }
@@ -308,6 +332,25 @@ impl<S: Store> Client<S> {
             false => ClientError::UnknownDefinition(name.into()),
         };
         self.registry.latest(name).ok_or_else(unknown)
+    }
+
+    /// Refuses signals while too many wait in the store, for whichever process.
+    async fn check_backlog(&self, now_ms: u64) -> Result<(), ClientError> {
+        if self.backlog_max == usize::MAX {
+            return Ok(());
+        }
+        let is_due = self.counted().is_due(now_ms);
+        if is_due {
+            let count = self.store.backlog(now_ms, self.backlog_max + 1).await;
+            // A store that does not answer now refuses the signal itself.
+            self.counted().count = count.unwrap_or(0);
+        }
+        let count = self.counted().count;
+        if count > self.backlog_max { Err(ClientError::Busy(count)) } else { Ok(()) }
+    }
+
+    fn counted(&self) -> MutexGuard<'_, Counted> {
+        self.groups.counted.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Refuses work that this process cannot do soon.

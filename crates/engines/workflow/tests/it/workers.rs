@@ -12,7 +12,7 @@ use plimsoll_workflow::explain;
 use plimsoll_workflow::file::read;
 use plimsoll_workflow::instance::{Act, Body, DeadLetter, Signal, StartRequest, State, Status};
 use plimsoll_workflow::memory::{Memory, Removal};
-use plimsoll_workflow::port::{Clock, Find, Inserted, Record, Services, Store, StoreError};
+use plimsoll_workflow::port::{Clock, Find, Inserted, Record, Services, SignalKey, Store, StoreError};
 use plimsoll_workflow::step::{Call, CallError, start};
 use plimsoll_workflow::worker::{
     Client, ClientError, Groups, Mailbox, Registry, Settings, Watchers, Worker, drive,
@@ -342,6 +342,31 @@ fn a_changed_schedule_replaces_the_old_one_and_an_old_version_can_come_back() {
         })
         .await;
     });
+}
+
+#[test]
+fn a_process_without_a_worker_refuses_signals_while_too_many_wait_in_the_store() {
+    let client = Client {
+        store: Arc::new(Memory::new(4, Removal::WithCommit)),
+        registry: Arc::default(),
+        mailbox: Mailbox::default(),
+        backlog: Arc::default(),
+        backlog_max: 10,
+        watchers: Watchers::default(),
+        groups: Groups::default(),
+    };
+    let publish = |number: u64, now_ms| {
+        let signal = Signal::named("i", number.to_string(), "go", Value::Null, now_ms);
+        client.publish(signal).now_or_never().unwrap()
+    };
+    let sent = (0..1_000).take_while(|number| publish(*number, 100 * number).is_ok()).count();
+    assert!((11..=22).contains(&sent), "{sent} signals were accepted");
+    assert!(matches!(publish(2_000, 10_000), Err(ClientError::Busy(11))));
+    // The store is empty again.
+    let waiting = client.store.signals(None, 100).now_or_never().unwrap().unwrap();
+    let keys: Vec<_> = waiting.iter().map(SignalKey::of).collect();
+    client.store.remove(&keys).now_or_never().unwrap().unwrap();
+    assert_eq!(publish(3_000, 20_000).unwrap(), Inserted::New);
 }
 
 #[test]
