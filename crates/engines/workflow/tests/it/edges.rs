@@ -75,6 +75,29 @@ fn a_migration_delivers_a_kept_signal() {
     assert_eq!(life.state.status, Status::Done);
 }
 
+#[test]
+fn a_migration_changes_the_timeout_of_a_waiting_step() {
+    let text = |timeout: &str| format!("name: a\nsteps:\n- wait: {{name: w, signal: go{timeout}}}\n");
+    let mut life = Life::read(&text(""), Value::Null);
+    let entered_ms = life.now_ms;
+    life.now_ms += 10_000;
+    for (timeout, due_ms) in [
+        (", timeout: 1m", Some(entered_ms + 60_000)),
+        (", timeout: 1m, on_timeout: continue", Some(entered_ms + 60_000)),
+        (", timeout: 2m", Some(entered_ms + 120_000)),
+        ("", None),
+        (", timeout: 5s", Some(entered_ms + 5_000)),
+    ] {
+        let (_, to) = read(&text(timeout)).unwrap();
+        life.state = migrate(&life.program, &to, life.state, life.now_ms).unwrap();
+        life.program = to;
+        assert_eq!(life.state.due_ms(), due_ms, "{timeout}");
+    }
+    // The time of the new timeout is over already.
+    life.step(Input::Due);
+    assert_eq!(life.state.status, Status::Failed);
+}
+
 fn rows(life: &Life) -> Vec<&TaskRow> {
     let rows = life.state.outbox.iter().filter_map(|effect| match &effect.work {
         Work::Task(row) => Some(row),
