@@ -178,7 +178,7 @@ async fn look<S: Store>(
         let page = store.find(&find).await?;
         page.iter().for_each(|record| comparison.add(record));
         progress(comparison.read, comparison.expected);
-        let Some(last) = page.last().filter(|_| page.len() == PAGE) else { break };
+        let Some(last) = page.last() else { break };
         find.after = Some(last.id.clone());
     }
     Ok(comparison.finish(&report))
@@ -310,7 +310,7 @@ impl<'a> Comparison<'a> {
             self.example(format!("dead letters: {count} are {reason}"));
         }
         let dead_letters = report.dead.values().sum();
-        self.integrity.corrupted = report.findings.len() as u64 + dead_letters;
+        self.integrity.corrupted = report.findings.len() as u64 + report.more + dead_letters;
         Audited { integrity: self.integrity, stuck: self.stuck, dead_letters, findings }
     }
 

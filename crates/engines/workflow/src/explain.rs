@@ -97,11 +97,12 @@ pub async fn of(
 ) -> Stored<Option<Explanation>> {
     let record = store.load(&[instance.to_owned()]).await?.into_iter().next().flatten();
     let Some(record) = record else { return Ok(None) };
-    let mut explanation = match State::decode(&record.body) {
-        Ok(state) => explain(program, &state),
-        Err(error) => unreadable(&record, error.to_string()),
+    let (mut explanation, is_readable) = match State::decode(&record.body) {
+        Ok(state) => (explain(program, &state), true),
+        Err(error) => (unreadable(&record, error.to_string()), false),
     };
-    if let Some(note) = record.note {
+    // A note of an unknown definition is outdated once the definition is known.
+    if let Some(note) = record.note.filter(|_| program.is_none() || !is_readable) {
         explanation.error = Some(note);
     }
     let holders = store.holders().await?;
