@@ -460,7 +460,7 @@ mod tests {
         assert_eq!(found(&[text], vec![record(&both)], &[]), [due.clone()]);
         both.outbox.pop_front();
         let words = found(&[text], vec![record(&both)], &[]);
-        assert_eq!(words, [due, "the task of visit 3 has no open row".to_owned()]);
+        assert_eq!(words, [due, "the task of visit 5 has no open row".to_owned()]);
     }
 
     #[test]

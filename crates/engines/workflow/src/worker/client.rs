@@ -116,6 +116,20 @@ pub enum ClientError {
     /// The state is too large.
     #[error(transparent)]
     Large(#[from] EncodeError),
+    /// The id belongs to an instance of another definition, or with another business key.
+    #[error(
+        "the id {instance} belongs to an instance of {} with {}: choose another id",
+        .definition,
+        .key.as_ref().map_or_else(|| "no key".to_owned(), |key| format!("the key {key}"))
+    )]
+    Taken {
+        /// The id.
+        instance: String,
+        /// The definition of the stored instance.
+        definition: String,
+        /// Its business key.
+        key: Option<String>,
+    },
     /// The signal is too large.
     #[error("the signal has {0} bytes, and {SIGNAL_BYTES_MAX} are allowed: keep large data elsewhere")]
     LargeSignal(usize),
@@ -185,11 +199,11 @@ impl<S: Store> Client<S> {
         self.align_schedules(&definition.name, now_ms).await
     }
 
-    /// Starts an instance: durable when the call returns.
+    /// Starts an instance: durable when the call returns. A repeated start changes nothing.
     ///
     /// # Errors
     ///
-    /// If the request is invalid, this process has too much work, or the store fails.
+    /// If the request is invalid, its id belongs to another instance, this process has too much work, or the store fails.
     pub async fn start(&self, request: StartRequest, now_ms: u64) -> Result<Inserted, ClientError> {
         // A sub-workflow with the same id would mistake this instance for itself.
         if is_derived(&request.id) {
@@ -214,10 +228,24 @@ impl<S: Store> Client<S> {
             }
         };
         let inserted = self.groups.starts.run(record.clone(), write).await?;
-        if inserted == Inserted::New {
-            self.mailbox.hint(Hint::Started(record));
+        match inserted {
+            Inserted::New => self.mailbox.hint(Hint::Started(record)),
+            Inserted::Known => self.check_same(&record).await?,
         }
         Ok(inserted)
+    }
+
+    /// Checks that a known instance is the wanted one. A repeated start may have another input, which changes nothing.
+    async fn check_same(&self, wanted: &Record) -> Result<(), ClientError> {
+        let stored = self.store.load(std::slice::from_ref(&wanted.id)).await?.into_iter().next().flatten();
+        let is_same =
+            |stored: &Record| stored.definition.name == wanted.definition.name && stored.key == wanted.key;
+        match stored.filter(|stored| !is_same(stored)) {
+            Some(Record { id, definition, key, .. }) => {
+                Err(ClientError::Taken { instance: id, definition: definition.name, key })
+            }
+            None => Ok(()),
+        }
     }
 
     /// Sends a signal: durable when the call returns.

@@ -370,6 +370,22 @@ fn a_process_without_a_worker_refuses_signals_while_too_many_wait_in_the_store()
 }
 
 #[test]
+fn the_id_of_an_instance_of_another_definition_or_key_is_refused() {
+    with_worker(async |client, _| {
+        for name in ["timer", "three-steps"] {
+            client.deploy(&read(text(name)).unwrap().0, 0).await.unwrap();
+        }
+        let keyed = |key: &str| StartRequest { key: Some(key.into()), ..request("i", "timer") };
+        assert_eq!(client.start(keyed("k"), 0).await.unwrap(), Inserted::New);
+        assert_eq!(client.start(keyed("k"), 0).await.unwrap(), Inserted::Known);
+        for other in [keyed("l"), request("i", "timer"), request("i", "three-steps")] {
+            let refused = client.start(other, 0).await.unwrap_err().to_string();
+            assert!(refused.contains("belongs to an instance of timer with the key k: choose another id"));
+        }
+    });
+}
+
+#[test]
 fn a_refused_start_fails_alone() {
     with_worker(async |client, _| {
         client.deploy(&read(text("timer")).unwrap().0, 0).await.unwrap();
