@@ -7,7 +7,7 @@ use plimsoll_postgres::workflow::Postgres;
 use plimsoll_service::{Clock, redact};
 use plimsoll_stores::workflow::Mongo;
 use plimsoll_workflow::definition::Definition;
-use plimsoll_workflow::instance::{Body, DeadLetter, Signal, TaskRow};
+use plimsoll_workflow::instance::{DeadLetter, Signal, TaskRow};
 use plimsoll_workflow::port::{
     Commit, Committed, Deployed, Due, Find, Holder, Inbox, Inserted, LeaseRequest, Leases, Postponed, Record,
     Redrive, SignalKey, Store as Port, Stored,
@@ -160,11 +160,6 @@ impl Store {
             );
         }
     }
-
-    /// Whether a signal moves its instance to a version that this process does not know yet.
-    fn leads_to_unknown(&self, signal: &Signal) -> bool {
-        matches!(&signal.body, Body::Migrate { to } if self.registry.program(&to.hash).is_none())
-    }
 }
 
 /// Runs an operation on the kind of store, and counts it.
@@ -235,12 +230,7 @@ impl Port for Store {
     }
 
     async fn due(&self, partitions: &[u16], until_ms: u64, limit: usize) -> Stored<Due> {
-        let due = counted!(self, due(partitions, until_ms, limit))?;
-        // A worker refuses a migration to an unknown version for good.
-        if due.signals.iter().any(|signal| self.leads_to_unknown(signal)) {
-            self.refresh().await?;
-        }
-        Ok(due)
+        counted!(self, due(partitions, until_ms, limit))
     }
 
     async fn load(&self, ids: &[String]) -> Stored<Vec<Option<Record>>> {

@@ -13,7 +13,9 @@ use super::settings::Settings;
 use super::slot::{Loaded, Slot, Stepped};
 use crate::expression::STEPS_MAX;
 use crate::instance::{DeadLetter, DeadReason, Signal, State, weight};
-use crate::port::{Commit, Committed, Due, Postponed, Record, SignalKey, StoreError, Stored, partition_of};
+use crate::port::{
+    Commit, Committed, Deployed, Due, Postponed, Record, SignalKey, StoreError, Stored, partition_of,
+};
 
 /// The time before the worker looks again at an instance whose definition or form is unknown.
 const UNREADABLE_MS: u64 = 5_000;
@@ -82,6 +84,8 @@ pub struct Core {
     forget_at_ms: Option<u64>,
     /// The definitions are not loaded again before this moment.
     definitions_at_ms: u64,
+    /// Instances whose migrations wait for the definitions.
+    asked: BTreeSet<String>,
 }
 
 /// Whether the store removes consumed signals with a commit.
@@ -131,6 +135,7 @@ impl Core {
             last_ms: 0,
             forget_at_ms: None,
             definitions_at_ms: 0,
+            asked: BTreeSet::new(),
         }
     }
 
@@ -160,11 +165,7 @@ impl Core {
             }
             Happened::Scanned { limit, result } => self.scanned(limit, result, now_ms),
             Happened::Loaded { tags, result } => self.loaded(tags, result, now_ms),
-            Happened::Defined(result) => {
-                if let Ok(definitions) = result {
-                    self.registry.learn(&definitions);
-                }
-            }
+            Happened::Defined(result) => self.defined(result, now_ms),
             Happened::Committed { results } => self.committed(results, now_ms),
             Happened::Settled { keys, result } => self.settled(keys, &result, now_ms),
             Happened::Drained { done, records, signals } => {
@@ -182,6 +183,22 @@ impl Core {
             }
             Happened::Hint(hint) => self.hint(hint, now_ms),
             Happened::Tick => {}
+        }
+    }
+
+    /// Takes over the definitions, and looks again at the migrations that wait for them.
+    fn defined(&mut self, result: Stored<Vec<Deployed>>, now_ms: u64) {
+        let asked = take(&mut self.asked);
+        let Ok(definitions) = result else {
+            let again_ms = now_ms.saturating_add(self.settings.poll_min_ms);
+            return asked.iter().for_each(|id| self.alarm(Some(again_ms), id, now_ms));
+        };
+        self.registry.learn(&definitions);
+        for id in asked {
+            if let Some(slot) = self.slots.get_mut(&id) {
+                slot.has_asked = true;
+                self.touched.insert(id);
+            }
         }
     }
 
@@ -679,6 +696,11 @@ impl Core {
         let before = slot.waiting;
         let stepped = slot.work(&self.registry, now_ms, steps_max);
         self.turn_steps = self.turn_steps.saturating_add(stepped.spent);
+        slot.has_asked &= !slot.signals.is_empty();
+        if stepped.must_ask {
+            self.jobs.extend(self.asked.is_empty().then_some(Job::Definitions));
+            self.asked.insert(id.to_owned());
+        }
         if stepped.is_cut {
             self.later.insert(id.to_owned());
         }
@@ -927,7 +949,7 @@ mod tests {
 
     use super::*;
     use crate::definition::{ContinueWith, Definition, Repeat, Set, Step, Task};
-    use crate::instance::{StartRequest, Status};
+    use crate::instance::{Body, StartRequest, Status};
     use crate::memory::{Memory, Removal};
     use crate::port::{Find, Inbox, Services, Store};
     use crate::step::{Call, CallError, start};
@@ -1309,6 +1331,39 @@ mod tests {
         let stored = lab.store.load(&ids).now_or_never().unwrap().unwrap();
         let is_moved = |record: &Record| State::decode(&record.body).unwrap().data["n"] == 40_000;
         assert_eq!(stored.iter().flatten().filter(|record| is_moved(record)).count(), 200);
+    }
+
+    #[test]
+    fn a_migration_to_a_version_of_another_process_waits_for_the_definitions() {
+        let mut lab = Lab::new(Settings::new("one"), &Definition::new("a").wait("go"));
+        let mut to = Definition::new("a").wait("go").wait("more");
+        let record = lab.start("i");
+        lab.tell(Happened::Hint(Hint::Started(record)));
+        lab.perform_all();
+        let migrate = |lab: &mut Lab, id: &str, to: &Definition| {
+            let signal = Signal::new("i", id, Body::Migrate { to: to.version() }, 0);
+            lab.store.publish(std::slice::from_ref(&signal)).now_or_never().unwrap().unwrap();
+            lab.tell(Happened::Hint(Hint::Published(signal)));
+        };
+        // Another process deploys the version; its news is lost.
+        lab.store.deploy(std::slice::from_ref(&to), 0).now_or_never().unwrap().unwrap();
+        migrate(&mut lab, "1", &to);
+        let definitions = lab.take(|job| matches!(job, Job::Definitions));
+        lab.tell(Happened::Defined(Err(unavailable())));
+        drop(definitions);
+        while lab.jobs.is_empty() {
+            lab.now_ms = lab.core.wake_ms().max(lab.now_ms + 1);
+            lab.tell(Happened::Tick);
+        }
+        lab.perform_all();
+        let stored = lab.store.load(&["i".to_owned()]).now_or_never().unwrap().unwrap();
+        assert_eq!(stored[0].as_ref().unwrap().definition, to.version());
+        // No process has deployed this one.
+        to.steps.clear();
+        migrate(&mut lab, "2", &to);
+        lab.perform_all();
+        let letters = lab.store.dead(None, 10).now_or_never().unwrap().unwrap();
+        assert_eq!(letters.iter().map(|letter| letter.reason).collect::<Vec<_>>(), [DeadReason::Refused]);
     }
 
     #[test]

@@ -72,6 +72,8 @@ pub(super) struct Slot {
     pub poison: Option<String>,
     /// The steps of jq programs in this turn.
     spent: u64,
+    /// Whether the definitions were loaded since a migration named an unknown version.
+    pub has_asked: bool,
 }
 
 /// A state in memory.
@@ -114,6 +116,8 @@ pub(super) struct Stepped {
     pub is_blocked: bool,
     /// The steps of jq programs.
     pub spent: u64,
+    /// Whether a migration waits until the definitions are loaded.
+    pub must_ask: bool,
     /// Whether the bound of steps has left work to the next turn.
     pub is_cut: bool,
 }
@@ -153,6 +157,7 @@ impl Slot {
             is_blocked: false,
             poison: None,
             spent: 0,
+            has_asked: false,
         }
     }
 
@@ -218,6 +223,10 @@ impl Slot {
                 stepped.is_blocked = true;
                 break;
             }
+            if self.leads_to_unknown(registry) && !self.has_asked {
+                (stepped.must_ask, stepped.is_blocked) = (true, true);
+                break;
+            }
             let Some(signal) = self.signals.pop_front() else { break };
             let weight = signal.weight();
             self.waiting = self.waiting.saturating_sub(weight);
@@ -257,6 +266,12 @@ impl Slot {
             stepped.panic = Some(panic);
         }
         stepped
+    }
+
+    /// Whether the next signal moves the instance to a version that this process does not know. Another process may have deployed the version.
+    fn leads_to_unknown(&self, registry: &Registry) -> bool {
+        let next = self.signals.front().map(|signal| &signal.body);
+        matches!(next, Some(Body::Migrate { to }) if registry.program(&to.hash).is_none())
     }
 
     /// Whether one more signal may push the oldest id out of the applied ones. An id whose signal may still be in the store must stay: the signal
