@@ -454,7 +454,10 @@ pub async fn steady(store: &impl Store) -> Checked {
     store.tasks(&Inbox { instance: Some("f7".into()), limit: 10, ..Inbox::default() }).await?;
     store.find(&Find { status: Some(Status::Parked), limit: 10, ..Find::default() }).await?;
     store.find(&Find { key: Some("key of f8".into()), limit: 10, ..Find::default() }).await?;
-    Ok(())
+    store.find(&Find { definition: Some("none".into()), limit: 10, ..Find::default() }).await?;
+    store.signals_of("f9", 10).await?;
+    store.backlog(20, 10).await?;
+    Ok(store.forget(&all(store), 1).await?)
 }
 
 /// Requests at the same time in a check of concurrency.

@@ -45,6 +45,8 @@ const ABORTED_PAUSE: Duration = Duration::from_millis(5);
 const PARTITIONS_MAX: usize = 100;
 /// The `due` of a signal that its instance has forgotten: such a signal is never due, and its document makes a repeated one known.
 const FORGOTTEN: i64 = i64::MAX;
+/// The longest time of a search on the server, in milliseconds: the client waits no longer for its answer.
+const FIND_MS_MAX: i64 = 30_000;
 /// Prefix of the `_id` of an owner among the partitions.
 const OWNER: &str = "owner ";
 
@@ -480,6 +482,7 @@ fn collections() -> [(&'static str, Vec<Index>); 8] {
                 index("due", rawdoc! {"p": 1, "due": 1}, Some(cstr!("due"))),
                 index("key", rawdoc! {"k": 1, "_id": 1}, Some(cstr!("k"))),
                 index("status", rawdoc! {"s": 1, "_id": 1}, None),
+                index("definition", rawdoc! {"d": 1, "_id": 1}, None),
             ],
         ),
         ("signals", vec![index("due", rawdoc! {"p": 1, "due": 1, "at": 1, "_id.s": 1}, None)]),
@@ -562,6 +565,7 @@ async fn find_some(
     let size = signed(limit.max(1) as u64).min(i64::from(i32::MAX));
     let mut command = rawdoc! {
         "find": collection, "filter": filter, "sort": sort, "limit": size, "batchSize": size, "readConcern": {"level": "majority"},
+        "maxTimeMS": FIND_MS_MAX,
     };
     if let Some(projection) = projection {
         command.append(cstr!("projection"), projection);
