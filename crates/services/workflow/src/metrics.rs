@@ -35,7 +35,7 @@ const OPERATIONS: [&str; 24] = [
 ];
 const ENDS: [Status; 5] =
     [Status::Done, Status::Failed, Status::Cancelled, Status::Parked, Status::Quarantined];
-const REASONS: [DeadReason; 7] = [
+const REASONS: [DeadReason; 8] = [
     DeadReason::UnknownInstance,
     DeadReason::Ended,
     DeadReason::Unused,
@@ -43,6 +43,7 @@ const REASONS: [DeadReason; 7] = [
     DeadReason::Stale,
     DeadReason::Refused,
     DeadReason::Quarantined,
+    DeadReason::Unreadable,
 ];
 
 /// Counters by the position of their label in a list.
@@ -268,6 +269,8 @@ impl Metrics {
 
 #[cfg(test)]
 mod tests {
+    use plimsoll_workflow::instance::Signal;
+
     use super::*;
 
     #[test]
@@ -282,6 +285,8 @@ mod tests {
         assert!(metrics.call_begins().is_none() && !metrics.is_busy());
         metrics.call_ends(1_000, CallOutcome::Refused);
         metrics.leased(&Leases { held: Vec::new(), owners: 3, free: 5 });
+        let signal = Signal::named("i", "s", "go", serde_json::Value::Null, 0);
+        metrics.buried(&[DeadLetter { signal, reason: DeadReason::Unreadable, buried_ms: 1 }]);
         metrics.waiting(11);
         let mut page = Page::default();
         metrics.write(&mut page, 7);
@@ -293,6 +298,7 @@ mod tests {
             "plimsoll_workflow_store_seconds_count{operation=\"commit\"} 1\n",
             "plimsoll_workflow_calls_total{outcome=\"refused\"} 1\n",
             "plimsoll_workflow_calls_in_flight 0\n",
+            "plimsoll_workflow_dead_letters_total{reason=\"unreadable\"} 1\n",
             "plimsoll_workflow_owners 3\n",
             "plimsoll_workflow_partitions_free 5\n",
             "plimsoll_workflow_waiting_signals 11\n",

@@ -105,6 +105,9 @@ pub enum ClientError {
     /// A definition is invalid.
     #[error("the definition is invalid: {}", .0.first().map_or("", |problem| problem.words.as_str()))]
     Definition(Vec<Problem>),
+    /// The name of a definition is one of those that the engine gives to schedules.
+    #[error("names that end in `.schedule` are the engine's own: choose another name for the definition")]
+    ScheduleName,
     /// A definition holds a secret, and every reader of the definition would see it.
     #[error(
         "the header `{0}` holds a literal secret: write a reference such as `Bearer ${{crm}}`, and give the secret `crm` to the workers"
@@ -184,6 +187,9 @@ impl<S: Store> Client<S> {
     pub async fn deploy(&self, definition: &Definition, now_ms: u64) -> Result<(), ClientError> {
         if self.mailbox.is_dead() {
             return Err(ClientError::Dead);
+        }
+        if definition.name.ends_with(".schedule") {
+            return Err(ClientError::ScheduleName);
         }
         if let Some(header) = definition.literal_secret() {
             return Err(ClientError::LiteralSecret(header));

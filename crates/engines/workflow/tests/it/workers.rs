@@ -424,6 +424,8 @@ fn bad_requests_name_their_remedy() {
         let (literal, _) =
             read("name: b\nsteps:\n- http: {url: 'http://h/', headers: {authorization: x}}\n").unwrap();
         assert!(words(client.deploy(&literal, 0).await.unwrap_err()).contains("holds a literal secret"));
+        let (named, _) = read("name: b.schedule\nsteps:\n- wait: {signal: go}\n").unwrap();
+        assert!(words(client.deploy(&named, 0).await.unwrap_err()).contains("names that end in `.schedule`"));
         let schedule = format!("timer.schedule/{}", "0".repeat(64));
         for id in ["i/2", "a/b/17", &schedule] {
             assert!(
