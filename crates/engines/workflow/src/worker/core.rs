@@ -27,6 +27,8 @@ const CLOCK_BACK_MS: u64 = 1_000;
 const PAUSE_MAX_MS: u64 = 5_000;
 /// Steps of jq programs in one turn at most, about: half a second. A longer turn would delay the renewal of leases.
 const TURN_STEPS_MAX: u64 = 5 * STEPS_MAX;
+/// Signals of the near future in memory at most. Later ones stay in the store until these are due.
+const DELAYED_MAX: usize = 512;
 /// The time between two removals of forgotten signals.
 const FORGET_EVERY_MS: u64 = 60_000;
 /// Time after which a worker without work looks again at its clock.
@@ -50,6 +52,9 @@ pub struct Core {
     alarms: BinaryHeap<Reverse<(u64, String)>>,
     /// Signals of the near future.
     delayed: BTreeMap<(u64, SignalKey), Signal>,
+    delayed_weight: usize,
+    /// Whether further signals of the near future stayed in the store.
+    is_delayed_cut: bool,
     scan_at_ms: u64,
     scan_gap_ms: u64,
     is_scanning: bool,
@@ -112,6 +117,8 @@ impl Core {
             turn_steps: 0,
             alarms: BinaryHeap::new(),
             delayed: BTreeMap::new(),
+            delayed_weight: 0,
+            is_delayed_cut: false,
             scan_at_ms: 0,
             scan_gap_ms,
             is_scanning: false,
@@ -257,7 +264,10 @@ impl Core {
                     self.adopt(record, now_ms);
                 }
             }
-            Hint::Published(signal) if self.owns(&signal.instance, now_ms) => self.receive(signal, now_ms),
+            Hint::Published(signal) if self.owns(&signal.instance, now_ms) => {
+                self.receive(signal, now_ms);
+                self.scan_at_ms = self.scan_at_ms.min(self.delayed_until_ms().unwrap_or(u64::MAX));
+            }
             Hint::Work => self.scan_soon(now_ms),
             Hint::Partitions(partitions) => {
                 if partitions.iter().any(|partition| self.held.epoch(*partition, now_ms).is_some()) {
@@ -288,12 +298,10 @@ impl Core {
         self.scan_gap_ms = self.settings.poll_min_ms;
     }
 
-    fn receive(&mut self, signal: Signal, now_ms: u64) {
+    /// Takes a signal; returns whether it is in memory now.
+    fn receive(&mut self, signal: Signal, now_ms: u64) -> bool {
         if signal.due_ms > now_ms {
-            if signal.due_ms <= now_ms.saturating_add(self.settings.ahead_ms) {
-                self.delayed.insert((signal.due_ms, SignalKey::of(&signal)), signal);
-            }
-            return;
+            return signal.due_ms <= now_ms.saturating_add(self.settings.ahead_ms) && self.delay(signal);
         }
         let instance = signal.instance.clone();
         let slot = self.slot(&instance);
@@ -304,6 +312,33 @@ impl Core {
             self.missing.insert(instance.clone());
         }
         self.touched.insert(instance);
+        true
+    }
+
+    /// Takes a signal of the near future, and drops the latest one if there are too many; returns whether the signal stays.
+    fn delay(&mut self, signal: Signal) -> bool {
+        let key = (signal.due_ms, SignalKey::of(&signal));
+        self.delayed_weight += signal.weight();
+        if let Some(before) = self.delayed.insert(key.clone(), signal) {
+            self.delayed_weight -= before.weight();
+        }
+        while self.is_delayed_full()
+            && self.delayed.len() > 1
+            && let Some((_, latest)) = self.delayed.pop_last()
+        {
+            self.delayed_weight -= latest.weight();
+            self.is_delayed_cut = true;
+        }
+        self.delayed.contains_key(&key)
+    }
+
+    fn is_delayed_full(&self) -> bool {
+        self.delayed.len() > DELAYED_MAX || self.delayed_weight > self.settings.signals_max
+    }
+
+    /// The moment up to which the signals of the near future are in memory, if some did not fit.
+    fn delayed_until_ms(&self) -> Option<u64> {
+        self.delayed.keys().next_back().map(|(due_ms, _)| *due_ms).filter(|_| self.is_delayed_cut)
     }
 
     /// The slot of an instance.
@@ -357,8 +392,7 @@ impl Core {
             let key = SignalKey::of(&signal);
             let is_old = known || gone.contains(&key) || self.delayed.contains_key(&(signal.due_ms, key));
             if !is_old && self.owns(&signal.instance, now_ms) {
-                is_new = true;
-                self.receive(signal, now_ms);
+                is_new |= self.receive(signal, now_ms);
             }
         }
         let doubled = self.scan_gap_ms.saturating_mul(2).min(self.settings.poll_max_ms);
@@ -366,6 +400,8 @@ impl Core {
         self.is_more = is_full && is_new;
         // A hint may have asked for a scan while this one was under way.
         self.scan_at_ms = self.scan_at_ms.min(now_ms.saturating_add(self.scan_gap_ms));
+        // The signals that did not fit follow these.
+        self.scan_at_ms = self.scan_at_ms.min(self.delayed_until_ms().unwrap_or(u64::MAX));
     }
 
     /// Takes a record of a scan; returns whether the worker did not know it.
@@ -664,6 +700,7 @@ impl Core {
         }
         while let Some(first) = self.delayed.first_entry().filter(|first| first.key().0 <= now_ms) {
             let signal = first.remove();
+            self.delayed_weight -= signal.weight();
             if self.owns(&signal.instance, now_ms) {
                 self.receive(signal, now_ms);
             }
@@ -883,7 +920,9 @@ impl Core {
         }
         (self.is_scanning, self.is_more) = (true, false);
         self.scan_at_ms = u64::MAX;
-        let until_ms = now_ms.saturating_add(self.settings.ahead_ms);
+        let ahead_ms = now_ms.saturating_add(self.settings.ahead_ms);
+        let until_ms = self.delayed_until_ms().map_or(ahead_ms, |until_ms| until_ms.clamp(now_ms, ahead_ms));
+        self.is_delayed_cut &= !self.delayed.is_empty();
         // A scan also returns work that the worker knows: it must not hide other work.
         let is_due = |slot: &Slot| {
             let due_ms = slot.loaded.as_ref().and_then(|loaded| loaded.state.due_ms());
@@ -923,6 +962,7 @@ impl Core {
         self.weight = self.slots.values().map(|slot| slot.weight).sum();
         let all = self.partitions;
         self.delayed.retain(|(_, key), _| !partitions.contains(&partition_of(&key.instance, all)));
+        self.delayed_weight = self.delayed.values().map(Signal::weight).sum();
     }
 
     /// Drops instances that do nothing: ended ones at once, others above the limit.
@@ -973,6 +1013,8 @@ mod tests {
         /// Scans, and the instances that they returned.
         scans: usize,
         rows: usize,
+        /// Signals that scans returned.
+        signals: usize,
         ended: usize,
     }
 
@@ -982,8 +1024,17 @@ mod tests {
             registry.add(definition).unwrap();
             let store = Memory::new(1, Removal::WithCommit);
             let core = Core::new(settings, registry.clone(), 1, true);
-            let mut lab =
-                Self { core, store, registry, jobs: Vec::new(), now_ms: 1_000, scans: 0, rows: 0, ended: 0 };
+            let mut lab = Self {
+                core,
+                store,
+                registry,
+                jobs: Vec::new(),
+                now_ms: 1_000,
+                scans: 0,
+                rows: 0,
+                signals: 0,
+                ended: 0,
+            };
             lab.tell(Happened::Tick);
             lab.perform_all();
             lab
@@ -1001,6 +1052,7 @@ mod tests {
             if let Happened::Scanned { result: Ok(due), .. } = &done {
                 self.scans += 1;
                 self.rows += due.records.len();
+                self.signals += due.signals.len();
             }
             self.tell(done);
         }
@@ -1364,6 +1416,39 @@ mod tests {
         lab.perform_all();
         let letters = lab.store.dead(None, 10).now_or_never().unwrap().unwrap();
         assert_eq!(letters.iter().map(|letter| letter.reason).collect::<Vec<_>>(), [DeadReason::Refused]);
+    }
+
+    #[test]
+    fn delayed_signals_are_read_a_few_times_and_applied_at_their_moment() {
+        let count = Set { value: "{n: ((.n // 0) + 1)}".into(), ..Set::default() };
+        let steps = Definition::new("a").wait("go").then(Step::Set(count)).steps;
+        let definition = Definition::new("a").then(Step::Repeat(Repeat { steps, ..Repeat::default() }));
+        let mut lab = Lab::new(Settings::new("one"), &definition);
+        let record = lab.start("i");
+        lab.tell(Happened::Hint(Hint::Started(record)));
+        lab.perform_all();
+        let signal = |number: u64| {
+            let signal = Signal::named("i", format!("s{number}"), "go", Value::Null, 0);
+            Signal { due_ms: 4_000 + number / 5, ..signal }
+        };
+        let signals: Vec<_> = (0..10_000).map(signal).collect();
+        lab.store.publish(&signals).now_or_never().unwrap().unwrap();
+        lab.tell(Happened::Hint(Hint::Work));
+        lab.perform_all();
+        let n = |lab: &Lab| {
+            let stored = lab.store.load(&["i".to_owned()]).now_or_never().unwrap().unwrap();
+            State::decode(&stored[0].as_ref().unwrap().body).unwrap().data["n"].as_u64().unwrap_or(0)
+        };
+        while n(&lab) < 10_000 {
+            assert!(lab.core.delayed.len() <= DELAYED_MAX);
+            lab.now_ms = lab.core.wake_ms().max(lab.now_ms + 1);
+            lab.tell(Happened::Tick);
+            lab.perform_all();
+            let due = (lab.now_ms + 1).saturating_sub(4_000) * 5;
+            assert!(n(&lab) <= due, "{} signals at {}", n(&lab), lab.now_ms);
+        }
+        assert!(lab.now_ms < 7_000, "{}", lab.now_ms);
+        assert!(lab.signals <= 50_000, "{} signals were read", lab.signals);
     }
 
     #[test]
