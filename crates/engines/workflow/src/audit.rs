@@ -292,16 +292,16 @@ impl Report {
 fn misplaced(program: &Program, state: &State) -> Vec<String> {
     let is_right = |token: &Token| {
         let Some(node) = program.node(token.at) else { return false };
-        match (&token.wait, &node.kind) {
+        matches!(
+            (&token.wait, &node.kind),
             (Wait::Ready, _)
-            | (Wait::Call { .. }, Kind::Call(_))
-            | (Wait::Signal { .. }, Kind::Wait(_))
-            | (Wait::Timer { .. }, Kind::Timer(_) | Kind::Undo)
-            | (Wait::Task { .. }, Kind::Task(_))
-            | (Wait::Child, Kind::Child(_))
-            | (Wait::Join { .. }, Kind::Fork { .. }) => true,
-            _ => false,
-        }
+                | (Wait::Call { .. }, Kind::Call(_))
+                | (Wait::Signal { .. }, Kind::Wait(_))
+                | (Wait::Timer { .. }, Kind::Timer(_) | Kind::Undo)
+                | (Wait::Task { .. }, Kind::Task(_))
+                | (Wait::Child, Kind::Child(_))
+                | (Wait::Join { .. }, Kind::Fork { .. })
+        )
     };
     let wrong = state.tokens.iter().filter(|token| !is_right(token));
     let wrong = wrong.map(|token| format!("the token {} waits at a node of another kind", token.id));
@@ -456,11 +456,11 @@ mod tests {
         let text = "name: a\nsteps:\n- fork: {branches: [[{task: {}}], [{task: {}}]]}\n";
         let mut both = state(text, "i");
         // The rows of both tasks are pending, and then only that of the second.
-        let due = "the instance is due".to_owned();
-        assert_eq!(found(&[text], vec![record(&both)], &[]), [due.clone()]);
+        let due = "the instance is due";
+        assert_eq!(found(&[text], vec![record(&both)], &[]), [due]);
         both.outbox.pop_front();
         let words = found(&[text], vec![record(&both)], &[]);
-        assert_eq!(words, [due, "the task of visit 5 has no open row".to_owned()]);
+        assert_eq!(words, [due, "the task of visit 5 has no open row"]);
     }
 
     #[test]
