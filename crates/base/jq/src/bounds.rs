@@ -89,7 +89,7 @@ fn stack() -> usize {
     ptr::from_ref(&here).addr()
 }
 
-/// Runs `work` within the bounds.
+/// Runs `work` within the bounds. Also returns the steps that it took.
 ///
 /// # Errors
 ///
@@ -98,13 +98,14 @@ pub(crate) fn within<T>(
     lut: &Lut<Bounded>,
     bounds: Bounds,
     work: impl for<'r> FnOnce(&'r Run<'r>) -> T,
-) -> Result<T, Beyond> {
+) -> (Result<T, Beyond>, u64) {
     let run = Run { lut, bounds, steps: Cell::new(0), stack: stack() };
-    catch_unwind(AssertUnwindSafe(|| work(&run))).map_err(|why| match why.downcast::<Beyond>() {
+    let given = catch_unwind(AssertUnwindSafe(|| work(&run))).map_err(|why| match why.downcast::<Beyond>() {
         Ok(beyond) => *beyond,
         // Another panic is a defect: it goes on and ends the pipeline with its message.
         Err(other) => resume_unwind(other),
-    })
+    });
+    (given, run.steps.get())
 }
 
 /// All functions that programs may call.

@@ -81,7 +81,17 @@ impl Program {
         input: Val,
         variables: impl IntoIterator<Item = Val>,
     ) -> Result<Option<Val>, Error> {
-        bounds::within(&self.compiled.lut, bounds, |run| {
+        self.counted(bounds, input, variables).0
+    }
+
+    /// The same, with the steps that the run took.
+    pub fn counted(
+        &self,
+        bounds: Bounds,
+        input: Val,
+        variables: impl IntoIterator<Item = Val>,
+    ) -> (Result<Option<Val>, Error>, u64) {
+        let (given, steps) = bounds::within(&self.compiled.lut, bounds, |run| {
             let ctx = Ctx::<Bounded>::new(run, Vars::new(variables));
             let mut out = self.compiled.id.run((ctx, input)).map(|given| given.map_err(failed));
             let first = out.next().transpose()?;
@@ -89,7 +99,8 @@ impl Program {
                 None => Ok(first),
                 Some(_) => Err(Error::Several),
             }
-        })?
+        });
+        (given.unwrap_or_else(|beyond| Err(beyond.into())), steps)
     }
 }
 
@@ -164,6 +175,16 @@ mod tests {
         ] {
             assert_eq!(bounded(10_000, program).unwrap().as_deref(), Some(expected), "{program}");
         }
+    }
+
+    #[test]
+    fn the_steps_of_a_run_are_counted_also_if_it_fails() {
+        let steps = |program: &str| {
+            let bounds = Bounds { steps_max: 1_000, bytes_max: 100 };
+            Program::compile(program, []).unwrap().counted(bounds, Val::Null, []).1
+        };
+        assert!(steps("1") < steps("[range(10)]") && steps("[range(10)]") < steps("[range(100)]"));
+        assert_eq!(steps("last(repeat(.))"), 1_001);
     }
 
     #[test]

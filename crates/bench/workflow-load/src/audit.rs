@@ -1,6 +1,6 @@
 //! Proves after a load that nothing acknowledged was lost: every started instance ended, and every signal was applied once.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use plimsoll_measure::clock::{Instant, now, wall_ms};
@@ -12,7 +12,7 @@ use tokio::time::sleep;
 
 use crate::ledger::{Fate, Ledger, Promise, Sent};
 use crate::target::Shared;
-use crate::work::received;
+use crate::work::{Received, received};
 
 /// The maximum number of instances of one request.
 const PAGE: usize = 500;
@@ -78,7 +78,7 @@ async fn settle<S: Store>(
 ) -> Stored<()> {
     let (mut open, mut changes, mut progress) = (promises.open(), 0, began);
     loop {
-        let result = step(shared, &mut open).await;
+        let result = step(shared, promises, &mut open).await;
         if matches!(result, Ok(true)) {
             return Ok(());
         }
@@ -94,27 +94,37 @@ async fn settle<S: Store>(
 }
 
 /// Answers every open instance once. Returns whether no instance is open and no signal is left.
-async fn step<S: Store>(shared: &Shared<S>, open: &mut Vec<(String, Promise)>) -> Stored<bool> {
+async fn step<S: Store>(
+    shared: &Shared<S>,
+    promises: &Promises<'_>,
+    open: &mut Vec<(String, Promise)>,
+) -> Stored<bool> {
     let mut left = Vec::new();
     for page in open.chunks(PAGE) {
         let ids: Vec<_> = page.iter().map(|(id, _)| id.clone()).collect();
         let records = shared.engine.store().load(&ids).await?;
         for ((id, promise), record) in page.iter().zip(records) {
             let Some(record) = record.filter(|record| !record.status.is_ended()) else { continue };
-            answer(shared, *promise, &record).await?;
+            answer(shared, promises, *promise, &record).await?;
             left.push((id.clone(), *promise));
         }
     }
     *open = left;
-    Ok(open.is_empty() && shared.engine.store().signals(None, 1).await?.is_empty())
+    Ok(open.is_empty() && !shared.engine.store().has_signals().await?)
 }
 
-/// Sends the signals that the client of an instance would send now. The store recognises a repeated signal by its id.
-async fn answer<S: Store>(shared: &Shared<S>, promise: Promise, record: &Record) -> Stored<()> {
+/// Sends the signals that the client of an instance would send now, apart from acknowledged ones: the engine must not get back what it lost.
+async fn answer<S: Store>(
+    shared: &Shared<S>,
+    promises: &Promises<'_>,
+    promise: Promise,
+    record: &Record,
+) -> Stored<()> {
     let work = &shared.works[usize::from(promise.operation)];
     let mut signals = work.answers(record);
     signals.extend(if record.due_ms.is_none() { work.at_once(&record.id) } else { Vec::new() });
-    for signal in signals {
+    let acknowledged = promises.signals(&record.id);
+    for signal in signals.into_iter().filter(|signal| !acknowledged.contains(&signal.id)) {
         // A signal that is refused leaves the instance open, and the audit reports it.
         drop(shared.engine.publish(signal).await);
     }
@@ -136,10 +146,19 @@ impl Promises<'_> {
         self.0.iter().flat_map(of).collect()
     }
 
-    fn receivers(&self) -> BTreeMap<String, Sent> {
-        let mut all = BTreeMap::<String, Sent>::new();
-        for (receiver, sent) in self.0.iter().flat_map(|ledger| ledger.receivers()) {
-            all.entry(receiver).or_default().merge(sent);
+    /// The ids of acknowledged signals to an instance.
+    fn signals(&self, instance: &str) -> BTreeSet<String> {
+        let of = |ledger: &&Ledger| ledger.index(instance).map(|index| ledger.signals(index));
+        self.0.iter().find_map(of).unwrap_or_default()
+    }
+
+    /// The signals to each receiver, by sender.
+    fn receivers(&self) -> BTreeMap<String, BTreeMap<String, Sent>> {
+        let mut all = BTreeMap::<String, BTreeMap<String, Sent>>::new();
+        for ledger in &self.0 {
+            for (receiver, sent) in ledger.receivers() {
+                all.entry(receiver).or_default().insert(ledger.prefix().to_owned(), sent);
+            }
         }
         all
     }
@@ -159,7 +178,7 @@ async fn look<S: Store>(
         let page = store.find(&find).await?;
         page.iter().for_each(|record| comparison.add(record));
         progress(comparison.read, comparison.expected);
-        let Some(last) = page.last().filter(|_| page.len() == PAGE) else { break };
+        let Some(last) = page.last() else { break };
         find.after = Some(last.id.clone());
     }
     Ok(comparison.finish(&report))
@@ -169,7 +188,7 @@ async fn look<S: Store>(
 struct Comparison<'a> {
     ledgers: Vec<(&'a Ledger, Vec<Promise>)>,
     seen: Vec<Vec<bool>>,
-    receivers: BTreeMap<String, Sent>,
+    receivers: BTreeMap<String, BTreeMap<String, Sent>>,
     run: &'a str,
     integrity: Integrity,
     stuck: u64,
@@ -191,7 +210,7 @@ impl<'a> Comparison<'a> {
     fn add(&mut self, record: &Record) {
         self.read += 1;
         if let Some(sent) = self.receivers.remove(&record.id) {
-            return self.receiver(record, sent);
+            return self.receiver(&record.id, received(record), &sent);
         }
         let found = self.ledgers.iter().enumerate().find_map(|(at, (ledger, promises))| {
             let index = ledger.index(&record.id)?;
@@ -219,26 +238,42 @@ impl<'a> Comparison<'a> {
         }
     }
 
-    /// Compares the count of a receiver with the signals that were sent to it.
-    fn receiver(&mut self, record: &Record, sent: Sent) {
-        let applied = received(record).unwrap_or(0);
-        self.integrity.found += applied.min(sent.acknowledged);
-        self.integrity.unknown_present += applied.saturating_sub(sent.acknowledged).min(sent.unknown);
-        let missing = sent.acknowledged.saturating_sub(applied);
-        if missing > 0 {
-            self.integrity.lost += missing - 1;
-            self.lost(format!("{} applied {applied} of {} signals", record.id, sent.acknowledged));
+    /// Compares the signals that a receiver has applied with those that were sent to it.
+    fn receiver(&mut self, id: &str, mut applied: BTreeMap<String, Received>, sent: &BTreeMap<String, Sent>) {
+        for (sender, sent) in sent {
+            self.sender(id, &applied.remove(sender).unwrap_or_default(), sent);
         }
-        let extra = applied.saturating_sub(sent.acknowledged + sent.unknown);
-        self.integrity.duplicated += extra;
-        if extra > 0 {
-            self.example(format!("duplicated: {} applied {applied} signals", record.id));
+        for (sender, applied) in applied {
+            self.unsent(format!("{id} applied {} signals of {sender}", applied.top));
+        }
+    }
+
+    /// Compares the signals of one sender.
+    fn sender(&mut self, id: &str, applied: &Received, sent: &Sent) {
+        for number in 0..sent.count.max(applied.top) {
+            match (sent.fate(number), applied.has(number)) {
+                (Fate::Acknowledged, true) => self.integrity.found += 1,
+                (Fate::Acknowledged, false) => self.lost(format!("{id} has not applied signal {number}")),
+                (Fate::Unknown, true) => self.integrity.unknown_present += 1,
+                (Fate::Unknown, false) => self.integrity.unknown_absent += 1,
+                (Fate::Refused | Fate::Unsent, true) => self.unsent(format!("{id} applied signal {number}")),
+                (Fate::Refused, false) => self.integrity.rejected += 1,
+                (Fate::Unsent, false) => {}
+            }
+        }
+        self.integrity.duplicated += applied.again;
+        if applied.again > 0 {
+            self.example(format!("duplicated: {id} applied {} signals again", applied.again));
         }
     }
 
     fn phantom(&mut self, record: &Record) {
+        self.unsent(record.id.clone());
+    }
+
+    fn unsent(&mut self, words: String) {
         self.integrity.phantom += 1;
-        self.example(format!("phantom: {}", record.id));
+        self.example(format!("phantom: {words}"));
     }
 
     fn lost(&mut self, words: String) {
@@ -261,7 +296,7 @@ impl<'a> Comparison<'a> {
             }
         }
         for (receiver, sent) in std::mem::take(&mut self.receivers) {
-            self.integrity.lost += sent.acknowledged;
+            self.receiver(&receiver, BTreeMap::new(), &sent);
             self.example(format!("lost: {receiver} is missing"));
         }
         self.integrity.acknowledged = self.integrity.found + self.integrity.lost;
@@ -270,8 +305,12 @@ impl<'a> Comparison<'a> {
             *findings.entry(kind(finding.kind).to_owned()).or_default() += 1;
             self.example(format!("{}: {}: {}", kind(finding.kind), finding.instance, finding.words));
         }
-        self.integrity.corrupted = report.findings.len() as u64;
+        // Clients send only signals that an instance waits for: a dead letter comes from a loss or a double.
+        for (reason, count) in &report.dead {
+            self.example(format!("dead letters: {count} are {reason}"));
+        }
         let dead_letters = report.dead.values().sum();
+        self.integrity.corrupted = report.findings.len() as u64 + report.more + dead_letters;
         Audited { integrity: self.integrity, stuck: self.stuck, dead_letters, findings }
     }
 
@@ -299,13 +338,20 @@ const fn kind(kind: FindingKind) -> &'static str {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+    use std::sync::atomic::AtomicBool;
+
+    use plimsoll_scenario::{Mode, Unit};
     use plimsoll_workflow::definition::Definition;
     use plimsoll_workflow::instance::{StartRequest, State};
+    use plimsoll_workflow::memory::{Memory, Removal};
     use plimsoll_workflow::program::Program;
     use plimsoll_workflow::step::start;
     use serde_json::{Value, json};
 
     use super::*;
+    use crate::embedded::Embedded;
+    use crate::work::Work;
 
     fn state(id: &str) -> State {
         let program = Program::compile(&Definition::new("a").wait("go")).unwrap();
@@ -325,8 +371,10 @@ mod tests {
         Record::of(&state, 1, 1, 0).unwrap()
     }
 
-    fn counter(id: &str, count: u64) -> Record {
-        let state = State { data: json!({"count": count}), ..state(id) };
+    /// A receiver that applied these signals of the thread 0.
+    fn receiver(id: &str, top: u64, missing: &[u64], again: u64) -> Record {
+        let data = json!({"seen": {"run-0-": {"top": top, "missing": missing, "again": again}}});
+        let state = State { data, ..state(id) };
         Record::of(&state, 1, 1, 0).unwrap()
     }
 
@@ -365,25 +413,87 @@ mod tests {
         assert!(!found.holds());
     }
 
-    #[test]
-    fn a_receiver_tells_lost_and_repeated_signals() {
+    /// A ledger of four signals to each receiver. The outcome of the last one is unknown.
+    fn of_receivers(receivers: &[&str]) -> Ledger {
         let ledger = Ledger::new("run", 0);
-        for receiver in ["run-receiver-0-0", "run-receiver-0-1", "run-receiver-0-2"] {
+        for receiver in receivers {
             for fate in [Fate::Acknowledged, Fate::Acknowledged, Fate::Acknowledged, Fate::Unknown] {
-                ledger.note_sent(receiver, fate);
+                ledger.note_sent(receiver, ledger.number(receiver), fate);
             }
         }
-        let records =
-            [counter("run-receiver-0-0", 4), counter("run-receiver-0-1", 1), counter("run-receiver-0-2", 6)];
+        ledger
+    }
+
+    #[test]
+    fn a_receiver_tells_lost_and_repeated_signals() {
+        let ledger = of_receivers(&["run-receiver-0-0", "run-receiver-0-1", "run-receiver-0-2"]);
+        let records = [
+            receiver("run-receiver-0-0", 4, &[], 0),
+            receiver("run-receiver-0-1", 1, &[], 0),
+            receiver("run-receiver-0-2", 5, &[], 1),
+        ];
         let found = compared(&ledger, &records).integrity;
         assert_eq!((found.acknowledged, found.found, found.lost), (9, 7, 2));
-        assert_eq!((found.unknown_present, found.duplicated), (2, 2));
+        assert_eq!((found.unknown_present, found.unknown_absent), (2, 1));
+        assert_eq!((found.duplicated, found.phantom), (1, 1));
+    }
+
+    #[test]
+    fn a_lost_signal_and_a_repeated_one_do_not_cancel_each_other() {
+        let ledger = of_receivers(&["run-receiver-0-0"]);
+        let found = compared(&ledger, &[receiver("run-receiver-0-0", 3, &[1], 1)]).integrity;
+        assert_eq!((found.lost, found.duplicated), (1, 1));
+        // A signal whose outcome is unknown hides no repeated one.
+        let found = compared(&ledger, &[receiver("run-receiver-0-0", 3, &[], 1)]).integrity;
+        assert_eq!((found.lost, found.unknown_absent, found.duplicated), (0, 1, 1));
+        assert!(!found.holds());
     }
 
     #[test]
     fn a_missing_receiver_has_lost_all_its_signals() {
-        let ledger = Ledger::new("run", 0);
-        ledger.note_sent("run-receiver-0-0", Fate::Acknowledged);
-        assert_eq!(compared(&ledger, &[]).integrity.lost, 1);
+        let ledger = of_receivers(&["run-receiver-0-0"]);
+        assert_eq!(compared(&ledger, &[]).integrity.lost, 3);
+    }
+
+    #[test]
+    fn a_dead_letter_breaks_the_proof() {
+        let (ledger, promises) = (Ledger::new("run", 0), |ledger| Promises(vec![ledger]));
+        let dead = BTreeMap::from([("unused".to_owned(), 1)]);
+        let audited =
+            Comparison::new(&promises(&ledger), "run").finish(&Report { dead, ..Report::default() });
+        assert!(audited.dead_letters == 1 && !audited.integrity.holds());
+    }
+
+    /// A store without the signal that a client sent and the store acknowledged.
+    #[test]
+    fn an_acknowledged_signal_that_the_engine_lost_is_not_sent_again() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let works = vec![Work::build(&Unit::RoundTrip, Path::new(".")).unwrap()];
+            let definitions = works[0].definitions.clone();
+            let store = Memory::new(1, Removal::WithCommit);
+            let owners = vec!["one".to_owned()];
+            let engine = Embedded::prepare(store, Mode::Batches, owners, &definitions, 100).await.unwrap();
+            let limit = Duration::from_secs(1);
+            let (run, is_lost) = ("run".to_owned(), AtomicBool::new(false));
+            let shared = Shared { engine, works, run, limit, is_lost };
+            let ledger = Ledger::new("run", 0);
+            let (lost, unsent) = (ledger.open(0), ledger.open(0));
+            for index in [lost, unsent] {
+                ledger.note(index, |promise| promise.start = Fate::Acknowledged);
+            }
+            ledger.note_signal(lost, "1");
+            let record = |index| {
+                let record = record(&ledger.id(index), Status::Running);
+                Record { due_ms: None, ..record }
+            };
+            let promises = Promises(vec![&ledger]);
+            for index in [lost, unsent] {
+                answer(&shared, &promises, ledger.promises()[index], &record(index)).await.unwrap();
+            }
+            let sent = shared.engine.store().signals(None, 10).await.unwrap();
+            let sent: Vec<_> = sent.iter().map(|signal| signal.instance.as_str()).collect();
+            assert_eq!(sent, [ledger.id(unsent)]);
+        });
     }
 }

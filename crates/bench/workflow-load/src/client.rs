@@ -9,14 +9,13 @@ use plimsoll_measure::outcome::{Doubt, Outcome, Rejection};
 use plimsoll_workflow::instance::Signal;
 use plimsoll_workflow::port::{Reason, Record, Store, StoreError};
 use plimsoll_workflow::worker::ClientError;
-use serde_json::Value;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::timeout;
 
 use crate::embedded::{Embedded, UnitError, done};
 use crate::ledger::{Fate, Ledger, Stretch};
 use crate::unit::SIGNAL;
-use crate::work::{Part, Work};
+use crate::work::{self, Part, Work};
 
 /// One operation.
 pub(crate) struct Job<'a, S> {
@@ -82,9 +81,10 @@ impl<S: Store> Job<'_, S> {
 
     async fn publish(&self, signal: Signal) -> Result<(), UnitError> {
         let began = now();
+        let id = signal.id.clone();
         self.engine.publish(signal).await?;
         self.ledger.record(Stretch::Publish, now().since(began));
-        self.ledger.note(self.index, |promise| promise.signals = promise.signals.saturating_add(1));
+        self.ledger.note_signal(self.index, &id);
         Ok(())
     }
 
@@ -100,7 +100,7 @@ impl<S: Store> Job<'_, S> {
             let record = self.engine.next(news, id).await;
             if record.status.is_ended() {
                 last.iter().for_each(|at| self.ledger.record(Stretch::SignalToCompletion, now().since(*at)));
-                self.ledger.note(self.index, |promise| promise.ended = true);
+                self.ledger.note_end(self.index);
                 return done(&record);
             }
             for signal in self.work.answers(&record) {
@@ -120,9 +120,11 @@ impl<S: Store> Job<'_, S> {
         news: &mut UnboundedReceiver<Record>,
     ) -> Result<(), UnitError> {
         let began = now();
-        let mut signal = Signal::named(receiver, self.ledger.id(self.index), SIGNAL, Value::Null, wall_ms());
+        let number = self.ledger.number(receiver);
+        let mut guard = Sending { ledger: self.ledger, receiver, number, fate: Fate::Unknown };
+        let body = work::numbered(self.ledger.prefix(), number);
+        let mut signal = Signal::named(receiver, self.ledger.id(self.index), SIGNAL, body, wall_ms());
         signal.due_ms = if delay_ms > 0 { wall_ms() + delay_ms } else { 0 };
-        let mut guard = Sending { ledger: self.ledger, receiver, fate: Fate::Unknown };
         let result = self.engine.publish(signal).await;
         guard.fate = fate(&result);
         drop(guard);
@@ -158,12 +160,13 @@ impl<S: Store> Job<'_, S> {
 struct Sending<'a> {
     ledger: &'a Ledger,
     receiver: &'a str,
+    number: u64,
     fate: Fate,
 }
 
 impl Drop for Sending<'_> {
     fn drop(&mut self) {
-        self.ledger.note_sent(self.receiver, self.fate);
+        self.ledger.note_sent(self.receiver, self.number, self.fate);
     }
 }
 

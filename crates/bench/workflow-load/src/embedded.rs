@@ -27,8 +27,8 @@ use crate::unit::{SIGNAL, Unit};
 const PATIENCE: Duration = Duration::from_secs(60);
 /// The time without news after which a client reads its instance. If the answer to a change is lost, its news never comes.
 const QUIET: Duration = Duration::from_secs(1);
-/// Above this number of signals in memory, clients are refused.
-const BACKLOG_MAX: usize = 100_000;
+/// Above this number of waiting signals, clients are refused.
+pub(crate) const BACKLOG_MAX: usize = 100_000;
 /// Concurrent transactions in the control arm: as many as the published baseline had signal workers.
 const TRANSACTIONS_MAX: usize = 8;
 
@@ -108,12 +108,14 @@ impl<S: Store> Embedded<S> {
     /// If the store fails.
     pub async fn start(store: S, owner: &str) -> Result<Self, UnitError> {
         let definitions = Unit::ALL.map(Unit::definition);
-        let engine = Self::prepare(store, Mode::Batches, vec![owner.to_owned()], &definitions).await?;
+        let owners = vec![owner.to_owned()];
+        let engine = Self::prepare(store, Mode::Batches, owners, &definitions, BACKLOG_MAX).await?;
         engine.begin(&Handle::current());
         Ok(engine)
     }
 
-    /// Deploys definitions, and prepares one worker for each name. No other process ever has one of the names.
+    /// Deploys definitions, and prepares one worker for each name. No other process ever has one of the names. Clients are refused while more
+    /// than `backlog_max` signals wait.
     ///
     /// # Errors
     ///
@@ -123,12 +125,13 @@ impl<S: Store> Embedded<S> {
         mode: Mode,
         owners: Vec<String>,
         definitions: &[Definition],
+        backlog_max: usize,
     ) -> Result<Self, UnitError> {
         let store = Arc::new(Observed::new(store, mode, owners.clone()));
         let registry = Arc::new(Registry::default());
         let (mut clients, mut ready) = (Vec::new(), Vec::new());
         for owner in owners {
-            let (client, worker) = worker(&store, &registry, settings(owner, mode));
+            let (client, worker) = worker(&store, &registry, settings(owner, mode), backlog_max);
             clients.push(client);
             ready.push(worker);
         }
@@ -279,6 +282,7 @@ fn worker<S: Store>(
     store: &Arc<Observed<S>>,
     registry: &Arc<Registry>,
     settings: Settings,
+    backlog_max: usize,
 ) -> WorkerWithClient<S> {
     let (mailbox, watchers) = (Mailbox::default(), Watchers::default());
     let backlog = Arc::new(AtomicUsize::new(0));
@@ -297,7 +301,7 @@ fn worker<S: Store>(
         registry: registry.clone(),
         mailbox,
         backlog,
-        backlog_max: BACKLOG_MAX,
+        backlog_max,
         watchers,
         groups: Groups::default(),
     };

@@ -1,6 +1,6 @@
 //! Keeps the promises of the store to the clients of one worker thread: acknowledged starts and signals, and ends.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use plimsoll_measure::histogram::{Histogram, Latency};
@@ -32,20 +32,31 @@ pub(crate) struct Promise {
     pub(crate) ended: bool,
 }
 
-/// Signals to one receiver.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// One thread's signals to one receiver, numbered from 0.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Sent {
-    /// Acknowledged signals.
-    pub(crate) acknowledged: u64,
-    /// Signals that may be stored.
-    pub(crate) unknown: u64,
+    /// All signals.
+    pub(crate) count: u64,
+    /// Numbers of signals that may be stored.
+    unknown: BTreeSet<u64>,
+    /// Numbers of signals that were refused.
+    refused: BTreeSet<u64>,
 }
 
 impl Sent {
-    /// Adds the signals of another thread.
-    pub(crate) fn merge(&mut self, other: Self) {
-        self.acknowledged += other.acknowledged;
-        self.unknown += other.unknown;
+    /// The outcome of a signal.
+    pub(crate) fn fate(&self, number: u64) -> Fate {
+        match number {
+            number if number >= self.count => Fate::Unsent,
+            number if self.unknown.contains(&number) => Fate::Unknown,
+            number if self.refused.contains(&number) => Fate::Refused,
+            _ => Fate::Acknowledged,
+        }
+    }
+
+    /// The number of acknowledged signals.
+    pub(crate) fn acknowledged(&self) -> u64 {
+        self.count - self.unknown.len() as u64 - self.refused.len() as u64
     }
 }
 
@@ -68,6 +79,8 @@ pub(crate) struct Ledger {
 #[derive(Debug, Default)]
 struct Inside {
     promises: Vec<Promise>,
+    /// Ids of acknowledged signals to instances whose end was not seen, by index.
+    signals: BTreeMap<usize, BTreeSet<String>>,
     receivers: BTreeMap<String, Sent>,
     stretches: [Histogram; 3],
 }
@@ -84,6 +97,11 @@ impl Ledger {
         let promises = &mut self.inside().promises;
         promises.push(Promise { operation, ..Promise::default() });
         promises.len() - 1
+    }
+
+    /// The prefix of its instances' ids.
+    pub(crate) fn prefix(&self) -> &str {
+        &self.prefix
     }
 
     /// The id of an instance.
@@ -103,15 +121,43 @@ impl Ledger {
         }
     }
 
-    /// Records the outcome of a signal to a receiver.
-    pub(crate) fn note_sent(&self, receiver: &str, fate: Fate) {
+    /// Records an acknowledged signal to an instance.
+    pub(crate) fn note_signal(&self, index: usize, id: &str) {
+        let mut inside = self.inside();
+        inside.signals.entry(index).or_default().insert(id.to_owned());
+        if let Some(promise) = inside.promises.get_mut(index) {
+            promise.signals = promise.signals.saturating_add(1);
+        }
+    }
+
+    /// Records that the end of an instance was seen.
+    pub(crate) fn note_end(&self, index: usize) {
+        self.note(index, |promise| promise.ended = true);
+        self.inside().signals.remove(&index);
+    }
+
+    /// The ids of acknowledged signals to an instance whose end was not seen.
+    pub(crate) fn signals(&self, index: usize) -> BTreeSet<String> {
+        self.inside().signals.get(&index).cloned().unwrap_or_default()
+    }
+
+    /// Adds a signal to a receiver; returns its number.
+    pub(crate) fn number(&self, receiver: &str) -> u64 {
         let mut inside = self.inside();
         let sent = inside.receivers.entry(receiver.to_owned()).or_default();
+        sent.count += 1;
+        sent.count - 1
+    }
+
+    /// Records the outcome of a signal to a receiver.
+    pub(crate) fn note_sent(&self, receiver: &str, number: u64, fate: Fate) {
+        let mut inside = self.inside();
+        let Some(sent) = inside.receivers.get_mut(receiver) else { return };
         match fate {
-            Fate::Acknowledged => sent.acknowledged += 1,
-            Fate::Unknown => sent.unknown += 1,
-            Fate::Unsent | Fate::Refused => {}
-        }
+            Fate::Acknowledged => false,
+            Fate::Unknown => sent.unknown.insert(number),
+            Fate::Unsent | Fate::Refused => sent.refused.insert(number),
+        };
     }
 
     /// Records the length of a part of an instance's life.

@@ -10,13 +10,16 @@ use plimsoll_scenario::Mode;
 use plimsoll_workflow::definition::Definition;
 use plimsoll_workflow::instance::{DeadLetter, Signal, TaskRow};
 use plimsoll_workflow::port::{
-    Commit, Committed, Due, Find, Holder, Inbox, Inserted, LeaseRequest, Leases, Postponed, Record, Redrive,
-    SignalKey, Store, Stored, partition_of,
+    Commit, Committed, Deployed, Due, Find, Holder, Inbox, Inserted, LeaseRequest, Leases, Postponed, Record,
+    Redrive, SignalKey, Store, Stored, partition_of,
 };
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 /// The time for which a claim hides a signal from other claims, in milliseconds.
 const CLAIM_MS: u64 = 30_000;
+
+/// More than the longest delay of a signal, in milliseconds.
+const FAR_MS: u64 = 1_000 * 24 * 3_600_000;
 
 /// The kinds of calls, in the order of [`NAMES`].
 #[derive(Clone, Copy, Debug)]
@@ -136,6 +139,13 @@ impl<S: Store> Observed<S> {
         NAMES.into_iter().zip(self.counts.iter().map(Count::read)).collect()
     }
 
+    /// Whether a signal waits.
+    pub(crate) async fn has_signals(&self) -> Stored<bool> {
+        let all: Vec<_> = (0..self.store.partitions()).collect();
+        let due = self.store.due(&all, plimsoll_measure::clock::wall_ms() + FAR_MS, 1).await?;
+        Ok(!due.signals.is_empty())
+    }
+
     fn listeners(&self) -> MutexGuard<'_, HashMap<String, UnboundedSender<Record>>> {
         self.listeners.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -222,7 +232,7 @@ impl<S: Store> Store for Observed<S> {
         self.store.deploy(definitions, now_ms).await
     }
 
-    async fn definitions(&self) -> Stored<Vec<Definition>> {
+    async fn definitions(&self) -> Stored<Vec<Deployed>> {
         self.counted(Port::Definitions, 1, self.store.definitions()).await
     }
 
@@ -277,6 +287,10 @@ impl<S: Store> Store for Observed<S> {
         Ok(results)
     }
 
+    async fn forget(&self, partitions: &[u16], before_ms: u64) -> Stored<()> {
+        self.store.forget(partitions, before_ms).await
+    }
+
     async fn remove(&self, signals: &[SignalKey]) -> Stored<()> {
         let part = |part| self.counted(Port::Remove, <[SignalKey]>::len(part), self.store.remove(part));
         try_join_all(self.parts(signals).map(part)).await.map(drop)
@@ -312,6 +326,14 @@ impl<S: Store> Store for Observed<S> {
 
     async fn find(&self, find: &Find) -> Stored<Vec<Record>> {
         self.store.find(find).await
+    }
+
+    async fn backlog(&self, now_ms: u64, limit: usize) -> Stored<usize> {
+        self.store.backlog(now_ms, limit).await
+    }
+
+    async fn signals_of(&self, instance: &str, limit: usize) -> Stored<Vec<Signal>> {
+        self.store.signals_of(instance, limit).await
     }
 
     async fn signals(&self, after: Option<&SignalKey>, limit: usize) -> Stored<Vec<Signal>> {

@@ -26,14 +26,14 @@ use plimsoll_run::system::{Replay, RunContext, System, Workers};
 use plimsoll_scenario::plan::Plan;
 use plimsoll_scenario::{Begin, Existing, Store as Kind, Workflow as Section};
 use plimsoll_wire::ConnectOptions;
-use plimsoll_workflow::port::{Find, Store, Stored};
+use plimsoll_workflow::port::{Find, Store};
 use tokio::runtime::{Builder, Runtime};
 use tokio::time::sleep;
 
 use crate::audit::{Audited, Promises, audit};
 use crate::client::receiver;
 use crate::counters::{self, Totals};
-use crate::embedded::Embedded;
+use crate::embedded::{BACKLOG_MAX, Embedded};
 use crate::ledger::{Fate, latencies};
 use crate::store_server::StoreServer;
 use crate::target::{Instances, Shared};
@@ -119,8 +119,10 @@ impl<S: Store> WorkflowSystem<S> {
         let works = works(context).deserves(Exit::Usage)?;
         let definitions: Vec<_> = works.iter().flat_map(|work| work.definitions.clone()).collect();
         let owners = (0..section.workers).map(|worker| format!("{run}-worker-{worker}")).collect();
+        // A backlog that no worker may work off yet is the load.
+        let backlog_max = if section.begin == Begin::AfterLoad { usize::MAX } else { BACKLOG_MAX };
         let engine = threads
-            .block_on(Embedded::prepare(store, section.mode, owners, &definitions))
+            .block_on(Embedded::prepare(store, section.mode, owners, &definitions, backlog_max))
             .context("prepare the workflow engine")
             .deserves(Exit::Server)?;
         let limit = Duration::from_nanos(context.loaded.scenario.timeout.as_ns());
@@ -159,7 +161,7 @@ impl<S: Store> WorkflowSystem<S> {
             if matches!(self.server, StoreServer::Postgres { .. }) {
                 // A process of PostgreSQL reports its counts with a statement, at most once a second.
                 sleep(REPORTED).await;
-                join_all((0..self.section.connections).map(|_| store.signals(None, 1))).await;
+                join_all((0..self.section.connections).map(|_| store.deployed())).await;
             }
             counters::read(&self.server).await
         })
@@ -205,7 +207,7 @@ async fn drained<S: Store>(shared: &Shared<S>, standing: i64) -> Option<f64> {
     let (began, mut changes, mut progress) = (now(), 0, now());
     loop {
         let open = store.open() - standing;
-        if open <= 0 && is_consumed(store.signals(None, 1).await) {
+        if open <= 0 && store.has_signals().await == Ok(false) {
             return Some(now().since(began) as f64 / 1e9);
         }
         // Instances of many steps may all change long before the first one ends.
@@ -217,10 +219,6 @@ async fn drained<S: Store>(shared: &Shared<S>, standing: i64) -> Option<f64> {
         }
         sleep(LOOK).await;
     }
-}
-
-fn is_consumed<T>(signals: Stored<Vec<T>>) -> bool {
-    signals.is_ok_and(|signals| signals.is_empty())
 }
 
 /// The units of a plan.
@@ -320,7 +318,7 @@ impl<S: Store + std::fmt::Debug> System for WorkflowSystem<S> {
     /// The round trip of the smallest request to the store.
     fn ping_ns(&self) -> Option<u64> {
         let began = now();
-        let found = self.threads.block_on(self.shared.engine.store().signals(None, 1));
+        let found = self.threads.block_on(self.shared.engine.store().deployed());
         found.is_ok().then(|| now().since(began))
     }
 
@@ -360,7 +358,7 @@ impl<S: Store + std::fmt::Debug> System for WorkflowSystem<S> {
         let promises: Vec<_> = ledgers().flat_map(|ledger| ledger.promises()).collect();
         let started = promises.iter().filter(|promise| promise.start == Fate::Acknowledged).count();
         let received = ledgers().flat_map(|ledger| ledger.receivers().into_values());
-        let received: u64 = received.map(|sent| sent.acknowledged).sum();
+        let received: u64 = received.map(|sent| sent.acknowledged()).sum();
         let signals: u64 = promises.iter().map(|promise| u64::from(promise.signals)).sum();
         let (database, calls) = self.figures.grown.clone();
         let audited = &self.figures.audited;

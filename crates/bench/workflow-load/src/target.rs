@@ -87,7 +87,7 @@ impl<S: Store> Target for Instances<S> {
     async fn open(&self) -> Result<Lane, Box<dyn Error + Send + Sync>> {
         if self.shared.is_lost.load(Ordering::Relaxed) {
             let shared = self.shared.clone();
-            self.runtime.spawn(async move { shared.engine.store().signals(None, 1).await }).await??;
+            self.runtime.spawn(async move { shared.engine.store().deployed().await }).await??;
             self.shared.is_lost.store(false, Ordering::Relaxed);
         }
         Ok(Lane::default())

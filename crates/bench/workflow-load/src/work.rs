@@ -1,5 +1,6 @@
 //! Compiles the unit of a load: its definitions, and the part that the client plays in an instance.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use anyhow::Context;
@@ -11,7 +12,8 @@ use plimsoll_workflow::file;
 use plimsoll_workflow::instance::{Act, Body, Signal, State};
 use plimsoll_workflow::port::Record;
 use plimsoll_workflow::program::{Kind, Program};
-use serde_json::Value;
+use serde::Deserialize;
+use serde_json::{Value, json};
 
 use crate::unit::{self, SIGNAL};
 
@@ -152,17 +154,51 @@ fn out_of_order() -> Definition {
     SEQUENCE.iter().fold(Definition::new("out-of-order"), |definition, name| definition.wait(*name))
 }
 
-/// A definition that counts its signals forever.
+/// A jq program that notes the number of a signal by its sender. The numbers below `top` were applied, apart from the missing ones. A number that
+/// was applied before counts as `again`. So the data names every applied signal, and stays small while signals come nearly in order.
+const NOTE: &str = "(.seen // {}) as $all | .last.from as $from | .last.number as $number \
+    | ($all[$from] // {top: 0, missing: [], again: 0}) as $seen \
+    | {seen: ($all + {($from): ( \
+        if $number >= $seen.top then {top: ($number + 1), missing: ($seen.missing + [range($seen.top; $number)]), again: $seen.again} \
+        elif ($seen.missing | any(. == $number)) then ($seen + {missing: ($seen.missing - [$number])}) \
+        else ($seen + {again: ($seen.again + 1)}) end)})}";
+
+/// A definition that notes its signals forever.
 fn receiver() -> Definition {
-    let wait = Step::Wait(Wait { signal: SIGNAL.to_owned(), ..Wait::default() });
-    let count = Step::Set(Set { value: "{count: ((.count // 0) + 1)}".to_owned(), ..Set::default() });
-    Definition::new("receiver").then(Step::Repeat(Repeat { steps: vec![wait, count], ..Repeat::default() }))
+    let wait = Wait { signal: SIGNAL.to_owned(), result: Some("last".to_owned()), ..Wait::default() };
+    let note = Step::Set(Set { value: NOTE.to_owned(), ..Set::default() });
+    let steps = vec![Step::Wait(wait), note];
+    Definition::new("receiver").then(Step::Repeat(Repeat { steps, ..Repeat::default() }))
 }
 
-/// The signals that a receiver has applied.
-pub(crate) fn received(record: &Record) -> Option<u64> {
-    let state = State::decode(&record.body).ok()?;
-    Some(state.data.get("count").and_then(Value::as_u64).unwrap_or(0))
+/// The body of a sender's signal to a receiver.
+pub(crate) fn numbered(from: &str, number: u64) -> Value {
+    json!({"from": from, "number": number})
+}
+
+/// The signals of one sender that a receiver has applied.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+pub(crate) struct Received {
+    /// The largest applied number, plus one.
+    pub(crate) top: u64,
+    /// The numbers below `top` that were not applied.
+    missing: BTreeSet<u64>,
+    /// Repeated applications.
+    pub(crate) again: u64,
+}
+
+impl Received {
+    /// Whether a signal was applied.
+    pub(crate) fn has(&self, number: u64) -> bool {
+        number < self.top && !self.missing.contains(&number)
+    }
+}
+
+/// The signals that a receiver has applied, by sender. A state that cannot be read has none.
+pub(crate) fn received(record: &Record) -> BTreeMap<String, Received> {
+    let seen =
+        State::decode(&record.body).ok().and_then(|mut state| state.data.get_mut("seen").map(Value::take));
+    seen.and_then(|seen| serde_json::from_value(seen).ok()).unwrap_or_default()
 }
 
 /// The definition of this name or file, and those that it may start.
@@ -186,8 +222,8 @@ fn definitions(name: &str, base: &Path) -> anyhow::Result<Vec<Definition>> {
 
 #[cfg(test)]
 mod tests {
-    use plimsoll_workflow::instance::StartRequest;
-    use plimsoll_workflow::step::start;
+    use plimsoll_workflow::instance::{StartRequest, Status};
+    use plimsoll_workflow::step::{Input, start, step};
 
     use super::*;
 
@@ -233,10 +269,27 @@ mod tests {
     }
 
     #[test]
-    fn a_receiver_waits_and_has_counted_nothing() {
+    fn a_receiver_waits_and_has_received_nothing() {
         let work = work(Unit::Signal { receivers: 0, delay: None });
         assert_eq!(work.part, Part::Deliver { receivers: 1, delay_ms: 0 });
-        assert_eq!(received(&started(&work)), Some(0));
+        assert_eq!(received(&started(&work)), BTreeMap::new());
+    }
+
+    #[test]
+    fn a_receiver_names_each_signal_that_it_applied() {
+        let work = work(Unit::Signal { receivers: 1, delay: None });
+        let mut state = State::decode(&started(&work).body).unwrap();
+        for (at, (from, number)) in
+            [("a", 0), ("a", 3), ("b", 0), ("a", 1), ("a", 3), ("a", 0)].into_iter().enumerate()
+        {
+            let signal = Signal::named("i", at.to_string(), SIGNAL, numbered(from, number), 1);
+            state = step(&work.program, state, Input::Signal(signal), 1).0;
+        }
+        assert_eq!(state.status, Status::Running, "{:?}", state.error);
+        let found = received(&Record::of(&state, 1, 1, 0).unwrap());
+        let numbers = |from: &str| (0..6).filter(|number| found[from].has(*number)).collect::<Vec<_>>();
+        assert_eq!((numbers("a"), found["a"].again), (vec![0, 1, 3], 2));
+        assert_eq!((numbers("b"), found["b"].again), (vec![0], 0));
     }
 
     #[test]

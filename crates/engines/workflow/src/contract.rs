@@ -9,8 +9,8 @@ use serde_json::json;
 use crate::definition::{Definition, Version};
 use crate::instance::{Body, DeadLetter, DeadReason, Signal, Status, TaskRow, TaskStatus};
 use crate::port::{
-    Commit, Committed, Find, Inbox, Inserted, Lease, LeaseRequest, Postponed, Record, Redrive, SignalKey,
-    Store, StoreError, partition_of,
+    Commit, Committed, Deployed, Find, Inbox, Inserted, Lease, LeaseRequest, Postponed, Record, Redrive,
+    SignalKey, Store, StoreError, partition_of,
 };
 
 /// A promise that a store broke.
@@ -69,6 +69,7 @@ fn all(store: &impl Store) -> Vec<u16> {
 pub async fn check<S: Store, F: Future<Output = S>>(empty: impl Fn() -> F) -> Checked {
     starts_and_publishes_are_idempotent(&empty().await).await?;
     changes_are_compare_and_set(&empty().await).await?;
+    forgotten_signals_are_recognised(&empty().await).await?;
     due_work_is_ordered_and_limited(&empty().await).await?;
     leases_are_exclusive(&empty().await).await?;
     dead_letters_are_kept_and_redriven(&empty().await).await?;
@@ -120,11 +121,11 @@ pub async fn check_damage<S: Store, F: Future<Output = ()>>(store: &S, damage: i
     let tasks = store.tasks(&Inbox { limit: 10, ..Inbox::default() }).await?;
     let titles: Vec<_> = tasks.iter().map(|task| (task.id.as_str(), task.title == "Review")).collect();
     same("all tasks are listed", &titles, &vec![("a/2", true), ("b/2", false), ("c/2", true)])?;
-    same(
-        "other definitions are loaded",
-        &store.definitions().await?,
-        &vec![Definition::new("c").service("f")],
-    )
+    let definitions = store.definitions().await?;
+    let versions: Vec<_> = definitions.iter().map(|deployed| deployed.version.name.as_str()).collect();
+    same("an unreadable definition keeps its version", &versions, &vec!["b", "c"])?;
+    let readable: Vec<_> = definitions.into_iter().filter_map(|deployed| deployed.definition).collect();
+    same("other definitions are loaded", &readable, &vec![Definition::new("c").service("f")])
 }
 
 async fn damaged_instances_are_quarantined(store: &impl Store) -> Checked {
@@ -175,6 +176,7 @@ async fn changes_are_compare_and_set(store: &impl Store) -> Checked {
     let change = |id: &str, version, epoch| Commit {
         record: Record { due_ms: None, ..record(store, id, version, epoch) },
         consumed: vec!["1".into()],
+        forgotten: Vec::new(),
     };
     let given = store.commit(&[change("a", 2, 5), change("b", 3, 5), change("none", 2, 5)]).await?;
     same("only the next version wins", &given, &vec![Committed::Won, Committed::Lost, Committed::Lost])?;
@@ -200,6 +202,50 @@ async fn changes_are_compare_and_set(store: &impl Store) -> Checked {
     same("consumed signals are removed as promised", &left, &wanted)
 }
 
+async fn forgotten_signals_are_recognised(store: &impl Store) -> Checked {
+    store.start(&[record(store, "a", 1, 0)]).await?;
+    let change = |version, consumed: &[&str], forgotten: &[&str]| Commit {
+        consumed: consumed.iter().map(ToString::to_string).collect(),
+        forgotten: forgotten.iter().map(ToString::to_string).collect(),
+        ..Commit::of(record(store, "a", version, 1))
+    };
+    let publish = |id: &'static str| async move { store.publish(&[signal("a", id)]).await };
+    let is_known = |inserted: &[Inserted]| inserted == [Inserted::Known];
+    publish("1").await?;
+    // A repetition of a signal that the instance is about to forget waits.
+    publish("0").await?;
+    let given = store.commit(&[change(2, &["1"], &["0"])]).await?;
+    same("a change may forget signals", &given, &vec![Committed::Won])?;
+    // Some stores leave this to the worker.
+    store.remove(&[key("a", "1")]).await?;
+    same("a waiting repetition is gone", &store.due(&all(store), 1_000_000, 10).await?.signals, &Vec::new())?;
+    same("no forgotten signal is listed", &store.signals(None, 10).await?, &Vec::new())?;
+    same("a forgotten signal is known", &is_known(&publish("0").await?), &true)?;
+    let given = store.commit(&[change(3, &["0"], &[])]).await?;
+    same("a forgotten signal cannot be applied", &given, &vec![Committed::Lost])?;
+    let given = store.commit(&[change(9, &[], &["9"])]).await?;
+    same("a late change loses", &given, &vec![Committed::Lost])?;
+    same("a change that lost forgets nothing", &is_known(&publish("9").await?), &false)?;
+    store.postpone(&[Postponed { key: key("a", "0"), due_ms: 1, attempts: 1 }]).await?;
+    store.remove(&[key("a", "0")]).await?;
+    same("it is neither postponed nor removed", &is_known(&publish("0").await?), &true)?;
+    let waiting = store.signals_of("a", 10).await?;
+    same("the waiting signals of an instance are listed", &waiting, &vec![signal("a", "9")])?;
+    same("another instance has none", &store.signals_of("b", 10).await?, &Vec::new())?;
+    let changed_ms = record(store, "a", 1, 0).changed_ms;
+    store.forget(&all(store), changed_ms).await?;
+    same("it is known for its time", &is_known(&publish("0").await?), &true)?;
+    store.forget(&all(store), changed_ms + 1).await?;
+    same("its time ends", &is_known(&publish("0").await?), &false)?;
+    store.remove(&[key("a", "0"), key("a", "9")]).await?;
+    // A dead letter can be sent again.
+    store.commit(&[change(3, &[], &["2"])]).await?;
+    let letter = DeadLetter { signal: signal("a", "2"), reason: DeadReason::Unused, buried_ms: 9 };
+    store.bury(&[letter]).await?;
+    store.redrive(&[Redrive { key: key("a", "2"), by: "ann".into(), at_ms: 11 }]).await?;
+    same("a redriven signal waits", &store.signals_of("a", 10).await?, &vec![signal("a", "2")])
+}
+
 async fn due_work_is_ordered_and_limited(store: &impl Store) -> Checked {
     let at = |id: &str, due_ms| Record { due_ms, ..record(store, id, 1, 0) };
     store.start(&[at("a", Some(30)), at("b", Some(10)), at("c", None), at("d", Some(20))]).await?;
@@ -217,6 +263,8 @@ async fn due_work_is_ordered_and_limited(store: &impl Store) -> Checked {
     let others: Vec<_> =
         all(store).into_iter().filter(|at| *at != partition_of("x", store.partitions())).collect();
     same("other partitions have no such signal", &signals(&store.due(&others, 99, 10).await?), &Vec::new())?;
+    same("due signals are counted", &store.backlog(20, 10).await?, &3)?;
+    same("they are counted up to a limit", &store.backlog(20, 2).await?, &2)?;
     store.postpone(&[Postponed { key: key("x", "3"), due_ms: 40, attempts: 2 }]).await?;
     let due = store.due(&all(store), 40, 10).await?;
     same("a postponed signal is due later", &signals(&due), &vec!["2".to_owned(), "1".into(), "3".into()])?;
@@ -233,16 +281,19 @@ async fn leases_are_exclusive(store: &impl Store) -> Checked {
     let partitions = usize::from(store.partitions());
     let first = store.lease(&request("a", partitions, &[])).await?;
     same("a lone owner gets all partitions", &(first.held.len(), first.owners), &(partitions, 1))?;
+    same("a held partition is not free", &first.free, &0)?;
     let second = store.lease(&request("b", partitions, &[])).await?;
     same("a held partition is not claimed", &(second.held.len(), second.owners), &(0, 2))?;
     let again = store.lease(&request("a", partitions, &[])).await?;
     same("a renewal keeps the epochs", &again.held, &first.held)?;
     let kept = store.lease(&request("a", partitions - 1, &[0])).await?;
     same("a released partition is not held", &kept.held.iter().any(|lease| lease.partition == 0), &false)?;
+    same("a released partition is free", &kept.free, &1)?;
     let taken = store.lease(&request("b", 1, &[])).await?;
     let before = first.held.iter().find(|lease| lease.partition == 0).map_or(0, |lease| lease.epoch);
     let grown = matches!(taken.held[..], [Lease { partition: 0, epoch }] if epoch > before);
     same("a claimed partition has a greater epoch", &grown, &true)?;
+    same("a claimed partition is not free", &taken.free, &0)?;
     let holders = store.holders().await?;
     let owners: Vec<_> = holders.iter().map(|holder| holder.owner.as_str()).collect();
     let wanted: Vec<_> = (0..partitions).map(|at| if at == 0 { "b" } else { "a" }).collect();
@@ -309,7 +360,18 @@ async fn definitions_are_kept_by_version(store: &impl Store) -> Checked {
     store.deploy(&[one.clone(), two.clone()], 1).await?;
     store.deploy(std::slice::from_ref(&one), 2).await?;
     let first_again = vec![two, one.clone()];
-    same("a version that is deployed again is the latest again", &store.definitions().await?, &first_again)?;
+    let known = |definitions: &[Definition]| -> Vec<_> {
+        let deployed = |definition: &Definition| Deployed {
+            version: definition.version(),
+            definition: Some(definition.clone()),
+        };
+        definitions.iter().map(deployed).collect()
+    };
+    same(
+        "a version that is deployed again is the latest again",
+        &store.definitions().await?,
+        &known(&first_again),
+    )?;
     let deployed = store.deployed().await?;
     store.deploy(std::slice::from_ref(&one), 3).await?;
     same("a repeated deployment changes nothing", &store.deployed().await?, &deployed)?;
@@ -318,7 +380,7 @@ async fn definitions_are_kept_by_version(store: &impl Store) -> Checked {
     same(
         "versions are kept in order of deployment",
         &store.definitions().await?,
-        &vec![one, first_again[0].clone()],
+        &known(&[one, first_again[0].clone()]),
     )
 }
 
@@ -379,7 +441,7 @@ pub async fn steady(store: &impl Store) -> Checked {
     store.load(&["f1".to_owned(), "f2".to_owned()]).await?;
     store.start(&[record(store, "new", 1, 0)]).await?;
     store.publish(&[signal("new", "1")]).await?;
-    store.commit(&[Commit { record: record(store, "f1", 2, 1), consumed: vec!["1".into()] }]).await?;
+    store.commit(&[Commit { consumed: vec!["1".into()], ..Commit::of(record(store, "f1", 2, 1)) }]).await?;
     store.remove(&[key("f2", "1")]).await?;
     store.postpone(&[Postponed { key: key("f3", "1"), due_ms: 40, attempts: 2 }]).await?;
     store.bury(&[DeadLetter { signal: signal("f4", "1"), reason: DeadReason::Ended, buried_ms: 9 }]).await?;
@@ -392,7 +454,10 @@ pub async fn steady(store: &impl Store) -> Checked {
     store.tasks(&Inbox { instance: Some("f7".into()), limit: 10, ..Inbox::default() }).await?;
     store.find(&Find { status: Some(Status::Parked), limit: 10, ..Find::default() }).await?;
     store.find(&Find { key: Some("key of f8".into()), limit: 10, ..Find::default() }).await?;
-    Ok(())
+    store.find(&Find { definition: Some("none".into()), limit: 10, ..Find::default() }).await?;
+    store.signals_of("f9", 10).await?;
+    store.backlog(20, 10).await?;
+    Ok(store.forget(&all(store), 1).await?)
 }
 
 /// Requests at the same time in a check of concurrency.
@@ -410,7 +475,7 @@ pub async fn check_concurrency(store: &impl Store) -> Checked {
     let signals = [signal("a", "1"), signal("b", "1")];
     let published = try_join_all((0..CALLERS).map(|_| store.publish(&signals))).await?;
     same("one signal of an id is new", &count(&published, Inserted::New), &2)?;
-    let change = |id: &str| Commit { record: record(store, id, 2, 1), consumed: Vec::new() };
+    let change = |id: &str| Commit::of(record(store, id, 2, 1));
     let orders = [[change("a"), change("b")], [change("b"), change("a")]];
     let commits = try_join_all((0..CALLERS).map(|at| store.commit(&orders[at % 2]))).await?;
     same("one change of a version wins", &count(&commits, Committed::Won), &2)?;

@@ -11,7 +11,7 @@ use crate::program::{Kind, Program};
 /// One reason why an instance waits.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reason {
-    /// The kind: `call`, `signal`, `timer`, `task`, `workflow`, `join`, `ready`, `effects`, `operator` or `ended`.
+    /// The kind: `call`, `signal`, `timer`, `task`, `workflow`, `join`, `ready`, `effects`, `operator` or `worker`.
     pub kind: String,
     /// The visit of the waiting token.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -19,7 +19,7 @@ pub struct Reason {
     /// The node's path.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
-    /// The missing signal, callee, roles, instance or started definitions, by name.
+    /// The missing signal, callee, roles, instance, worker or started definitions, by name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub missing: Option<String>,
     /// The attempt of a call.
@@ -97,17 +97,23 @@ pub async fn of(
 ) -> Stored<Option<Explanation>> {
     let record = store.load(&[instance.to_owned()]).await?.into_iter().next().flatten();
     let Some(record) = record else { return Ok(None) };
-    let mut explanation = match State::decode(&record.body) {
-        Ok(state) => explain(program, &state),
-        Err(error) => unreadable(&record, error.to_string()),
+    let (mut explanation, is_readable) = match State::decode(&record.body) {
+        Ok(state) => (explain(program, &state), true),
+        Err(error) => (unreadable(&record, error.to_string()), false),
     };
-    if let Some(note) = record.note {
+    // A note of an unknown definition is outdated once the definition is known.
+    if let Some(note) = record.note.filter(|_| program.is_none() || !is_readable) {
         explanation.error = Some(note);
     }
     let holders = store.holders().await?;
     let holder = holders.into_iter().find(|holder| holder.partition == record.partition);
     explanation.lease_ms = holder.as_ref().map(|holder| holder.lease_ms);
     explanation.owner = holder.map(|holder| holder.owner);
+    let is_held = explanation.lease_ms.is_some_and(|lease_ms| lease_ms > 0);
+    if !is_held && !explanation.status.is_ended() {
+        let missing = Some(format!("a worker that holds the partition {}", record.partition));
+        explanation.reasons.push(Reason { missing, ..plain("worker", None) });
+    }
     Ok(Some(explanation))
 }
 
@@ -145,14 +151,6 @@ pub fn explain(program: Option<&Program>, state: &State) -> Explanation {
 
 /// The reasons that follow from the state alone.
 pub fn waits(state: &State) -> Vec<Reason> {
-    let plain = |kind: &str, due_ms| Reason {
-        kind: kind.into(),
-        visit: None,
-        path: None,
-        missing: None,
-        attempt: None,
-        due_ms,
-    };
     let mut reasons = Vec::new();
     if !state.outbox.is_empty() {
         let starts = state.outbox.iter().filter_map(|effect| match &effect.work {
@@ -168,6 +166,11 @@ pub fn waits(state: &State) -> Vec<Reason> {
     }
     reasons.extend(state.tokens.iter().map(|token| reason(state, token)));
     reasons
+}
+
+/// A reason without a token.
+fn plain(kind: &str, due_ms: Option<u64>) -> Reason {
+    Reason { kind: kind.into(), visit: None, path: None, missing: None, attempt: None, due_ms }
 }
 
 fn reason(state: &State, token: &Token) -> Reason {
@@ -242,7 +245,9 @@ mod tests {
         store.set_clock(150);
         let stored = of(&store, Some(&program), "i").now_or_never().unwrap().unwrap().unwrap();
         assert_eq!((stored.owner.as_deref(), stored.lease_ms), (Some("ann"), Some(-50)));
-        assert_eq!(stored.reasons, explained.reasons);
+        let (last, others) = stored.reasons.split_last().unwrap();
+        assert_eq!(others, explained.reasons);
+        assert_eq!(last.missing.as_deref(), Some("a worker that holds the partition 0"));
         assert_eq!(of(&store, None, "none").now_or_never().unwrap(), Ok(None));
     }
 }

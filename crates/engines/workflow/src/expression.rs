@@ -1,15 +1,20 @@
 //! Evaluates jq programs of a definition on the data of an instance.
 
+use std::cell::Cell;
 use std::fmt;
 use std::sync::Arc;
 
 use plimsoll_jq::{Bounds, Error, Program, from_json, is_json, is_larger, to_json};
 use serde_json::Value;
 
+use crate::instance::bytes_of;
+
 /// The variables of every program: the instance's id and key, the moment in milliseconds since 1970, and the data.
 const VARIABLES: [&str; 4] = ["$instance", "$key", "$now", "$data"];
 /// Steps of one evaluation at most: a tenth of a second.
-const STEPS_MAX: u64 = 500_000;
+pub(crate) const STEPS_MAX: u64 = 500_000;
+/// Bytes of an instance's data whose conversion counts as one step.
+const STEP_BYTES: usize = 64;
 /// Bytes of an instance's data at most.
 pub const DATA_BYTES_MAX: usize = 1 << 20;
 
@@ -31,6 +36,8 @@ pub struct Scope<'a> {
     pub now_ms: u64,
     /// The instance's data.
     pub data: &'a Value,
+    /// The steps so far. Each evaluation adds its steps.
+    pub steps: &'a Cell<u64>,
 }
 
 impl Expression {
@@ -63,7 +70,9 @@ impl Expression {
             Value::from(scope.now_ms),
             scope.data.clone(),
         ];
-        let given = self.program.run(bounds, from_json(input), variables.iter().map(from_json));
+        let (given, steps) = self.program.counted(bounds, from_json(input), variables.iter().map(from_json));
+        let conversion = (bytes_of(input) + bytes_of(scope.data)) / STEP_BYTES;
+        scope.steps.set(scope.steps.get().saturating_add(steps).saturating_add(conversion as u64));
         let Some(value) = given.map_err(|error| words(&error))? else { return Ok(Value::Null) };
         if is_larger(&value, DATA_BYTES_MAX) {
             return Err(words(&format!("the value is larger than {DATA_BYTES_MAX} bytes")));
@@ -98,7 +107,8 @@ mod tests {
 
     fn value(text: &str) -> Result<Value, String> {
         let data = json!({"a": 1});
-        let scope = Scope { instance: "i", key: Some("k"), now_ms: 7, data: &data };
+        let steps = Cell::new(0);
+        let scope = Scope { instance: "i", key: Some("k"), now_ms: 7, data: &data, steps: &steps };
         Expression::compile(text).unwrap().value(&data, scope)
     }
 

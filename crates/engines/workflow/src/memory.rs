@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::definition::{Definition, Version};
 use crate::instance::{DeadLetter, Signal, TaskRow};
 use crate::port::{
-    Commit, Committed, Due, Find, Holder, Inbox, Inserted, Lease, LeaseRequest, Leases, Postponed, Record,
-    Redrive, SignalKey, Store, StoreError, Stored, partition_of,
+    Commit, Committed, Deployed, Due, Find, Holder, Inbox, Inserted, Lease, LeaseRequest, Leases, Postponed,
+    Record, Redrive, SignalKey, Store, StoreError, Stored, partition_of,
 };
 
 /// Whether a commit removes the signals that it consumed, as a store with transactions does.
@@ -35,11 +35,13 @@ pub struct Memory {
 
 #[derive(Debug, Default)]
 struct Tables {
-    definitions: Vec<(Version, Definition)>,
+    definitions: Vec<Deployed>,
     /// Deployments that changed the definitions or their order.
     deployed: u64,
     instances: BTreeMap<String, Record>,
     signals: BTreeMap<SignalKey, Signal>,
+    /// The moments when instances forgot signals.
+    forgotten: BTreeMap<SignalKey, u64>,
     leases: BTreeMap<u16, Row>,
     owners: BTreeMap<String, u64>,
     dead: BTreeMap<SignalKey, DeadLetter>,
@@ -77,6 +79,11 @@ impl Memory {
         *self.refused.lock().unwrap_or_else(PoisonError::into_inner) = Some(text.into());
     }
 
+    /// Deploys a definition that this version of the program cannot read.
+    pub fn deploy_unreadable(&self, version: Version) {
+        self.tables().deploy(Deployed { version, definition: None });
+    }
+
     /// Lets a write fail after this number of writes, and all writes after it.
     pub fn fail_after(&self, writes: u64) {
         self.writes.store(writes, Ordering::Relaxed);
@@ -101,6 +108,15 @@ impl Memory {
 }
 
 impl Tables {
+    fn deploy(&mut self, deployed: Deployed) {
+        let latest = self.definitions.iter().rfind(|known| known.version.name == deployed.version.name);
+        if latest.is_none_or(|known| known.version != deployed.version) {
+            self.definitions.retain(|known| known.version != deployed.version);
+            self.definitions.push(deployed);
+            self.deployed += 1;
+        }
+    }
+
     fn lease(&mut self, request: &LeaseRequest, partitions: u16, now_ms: u64) -> Leases {
         let until_ms = now_ms.saturating_add(request.ttl_ms);
         self.owners.retain(|_, until_ms| *until_ms > now_ms);
@@ -126,7 +142,8 @@ impl Tables {
         }
         let rows = self.leases.iter().filter(|(_, row)| held(row));
         let held = rows.map(|(partition, row)| Lease { partition: *partition, epoch: row.epoch }).collect();
-        Leases { held, owners: self.owners.len() }
+        let free = self.leases.values().filter(|row| row.until_ms <= now_ms).count();
+        Leases { held, owners: self.owners.len(), free }
     }
 
     fn commit(&mut self, commit: &Commit, removal: Removal) -> Committed {
@@ -139,6 +156,10 @@ impl Tables {
             return Committed::Lost;
         }
         *stored = commit.record.clone();
+        for key in commit.forgotten.iter().map(key) {
+            self.signals.remove(&key);
+            self.forgotten.insert(key, commit.record.changed_ms);
+        }
         if removal == Removal::WithCommit {
             commit.consumed.iter().map(key).for_each(|key| drop(self.signals.remove(&key)));
         }
@@ -159,12 +180,7 @@ impl Store for Memory {
         let mut tables = self.tables();
         for definition in definitions {
             let version = definition.version();
-            let latest = tables.definitions.iter().rfind(|(known, _)| known.name == version.name);
-            if latest.is_none_or(|(known, _)| *known != version) {
-                tables.definitions.retain(|(known, _)| *known != version);
-                tables.definitions.push((version, definition.clone()));
-                tables.deployed += 1;
-            }
+            tables.deploy(Deployed { version, definition: Some(definition.clone()) });
         }
         Ok(())
     }
@@ -173,8 +189,8 @@ impl Store for Memory {
         Ok(self.tables().deployed)
     }
 
-    async fn definitions(&self) -> Stored<Vec<Definition>> {
-        Ok(self.tables().definitions.iter().map(|(_, definition)| definition.clone()).collect())
+    async fn definitions(&self) -> Stored<Vec<Deployed>> {
+        Ok(self.tables().definitions.clone())
     }
 
     async fn start(&self, records: &[Record]) -> Stored<Vec<Inserted>> {
@@ -197,7 +213,7 @@ impl Store for Memory {
         let mut tables = self.tables();
         let insert = |signal: &Signal| {
             let key = SignalKey::of(signal);
-            if tables.signals.contains_key(&key) {
+            if tables.signals.contains_key(&key) || tables.forgotten.contains_key(&key) {
                 return Inserted::Known;
             }
             tables.signals.insert(key, signal.clone());
@@ -253,6 +269,12 @@ impl Store for Memory {
         Ok(commits.iter().map(|commit| tables.commit(commit, self.removal)).collect())
     }
 
+    async fn forget(&self, partitions: &[u16], before_ms: u64) -> Stored<()> {
+        let is_of = |key: &SignalKey| partitions.contains(&partition_of(&key.instance, self.partitions));
+        self.tables().forgotten.retain(|key, at_ms| *at_ms >= before_ms || !is_of(key));
+        Ok(())
+    }
+
     async fn remove(&self, signals: &[SignalKey]) -> Stored<()> {
         let mut tables = self.tables();
         signals.iter().for_each(|key| drop(tables.signals.remove(key)));
@@ -275,6 +297,7 @@ impl Store for Memory {
         for letter in letters {
             let key = SignalKey::of(&letter.signal);
             tables.signals.remove(&key);
+            tables.forgotten.remove(&key);
             tables.dead.entry(key).or_insert_with(|| letter.clone());
         }
         Ok(())
@@ -337,6 +360,17 @@ impl Store for Memory {
                 && find.after.as_ref().is_none_or(|after| record.id > *after)
         };
         Ok(tables.instances.values().filter(matches).take(find.limit).cloned().collect())
+    }
+
+    async fn backlog(&self, now_ms: u64, limit: usize) -> Stored<usize> {
+        let tables = self.tables();
+        Ok(tables.signals.values().filter(|signal| signal.due_ms <= now_ms).take(limit).count())
+    }
+
+    async fn signals_of(&self, instance: &str, limit: usize) -> Stored<Vec<Signal>> {
+        let tables = self.tables();
+        let of_instance = tables.signals.values().filter(|signal| signal.instance == instance);
+        Ok(of_instance.take(limit).cloned().collect())
     }
 
     async fn signals(&self, after: Option<&SignalKey>, limit: usize) -> Stored<Vec<Signal>> {

@@ -150,6 +150,22 @@ pub fn partition_of(instance: &str, partitions: u16) -> u16 {
     (hash % u64::from(partitions.max(1))) as u16
 }
 
+/// A definition as a store keeps it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Deployed {
+    /// The version.
+    pub version: Version,
+    /// The definition. `None` if this version of the program cannot read it.
+    pub definition: Option<Definition>,
+}
+
+impl Deployed {
+    /// The definition of stored bytes.
+    pub fn decode(version: Version, bytes: &[u8]) -> Self {
+        Self { version, definition: serde_json::from_slice(bytes).ok() }
+    }
+}
+
 /// The result of an insert.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Inserted {
@@ -217,6 +233,8 @@ pub struct Leases {
     pub held: Vec<Lease>,
     /// Processes that asked for partitions within the last lease length, this one included.
     pub owners: usize,
+    /// Partitions that no process holds after this request.
+    pub free: usize,
 }
 
 /// Work that is due.
@@ -237,6 +255,16 @@ pub struct Commit {
     pub record: Record,
     /// Ids of the signals that the change applied, each once.
     pub consumed: Vec<String>,
+    /// Ids of signals that earlier changes applied and that the instance forgets with this one. From now on the store recognises them, until
+    /// [`Store::forget`]. A waiting repetition of one goes with the change.
+    pub forgotten: Vec<String>,
+}
+
+impl Commit {
+    /// A change that applies no signal.
+    pub const fn of(record: Record) -> Self {
+        Self { record, consumed: Vec::new(), forgotten: Vec::new() }
+    }
 }
 
 /// The result of a change.
@@ -305,7 +333,7 @@ pub struct Inbox {
 /// The durable store. `contract` tests every promise.
 ///
 /// A row that this version cannot read hides no other: a body becomes [`crate::instance::Body::Unreadable`], an unknown status
-/// [`Status::Quarantined`] with a note, and an unreadable definition is left out.
+/// [`Status::Quarantined`] with a note, and an unreadable definition has a version only.
 ///
 /// Acknowledged writes survive a crash of the process and of the store.
 pub trait Store: Send + Sync + 'static {
@@ -319,7 +347,7 @@ pub trait Store: Send + Sync + 'static {
     fn deploy(&self, definitions: &[Definition], now_ms: u64) -> impl Future<Output = Stored<()>> + Send;
 
     /// All definitions, in order of deployment: the latest of each name is its last one.
-    fn definitions(&self) -> impl Future<Output = Stored<Vec<Definition>>> + Send;
+    fn definitions(&self) -> impl Future<Output = Stored<Vec<Deployed>>> + Send;
 
     /// A number that changes with every deployment that changes the definitions or their order. Cheap: clients ask for it often.
     fn deployed(&self) -> impl Future<Output = Stored<u64>> + Send {
@@ -329,7 +357,8 @@ pub trait Store: Send + Sync + 'static {
     /// Inserts new instances, independently of each other. An instance with a known id is not inserted and stays unchanged.
     fn start(&self, records: &[Record]) -> impl Future<Output = Stored<Vec<Inserted>>> + Send;
 
-    /// Inserts signals, independently of each other. A signal with a known (instance, id) is not inserted and stays unchanged.
+    /// Inserts signals, independently of each other. A signal with a known (instance, id) is not inserted and stays unchanged. Known are waiting
+    /// signals and those that their instances have forgotten.
     fn publish(&self, signals: &[Signal]) -> impl Future<Output = Stored<Vec<Inserted>>> + Send;
 
     /// Renews all partitions of the owner, claims free ones up to `want`, and gives back others. Time is the store's. A partition is free if its
@@ -353,10 +382,13 @@ pub trait Store: Send + Sync + 'static {
     /// Changes instances, each with a separate compare-and-set.
     fn commit(&self, commits: &[Commit]) -> impl Future<Output = Stored<Vec<Committed>>> + Send;
 
-    /// Removes signals. Unknown ones are fine.
+    /// Forgets the signals of partitions that their instances forgot before a moment.
+    fn forget(&self, partitions: &[u16], before_ms: u64) -> impl Future<Output = Stored<()>> + Send;
+
+    /// Removes waiting signals. Unknown ones are fine.
     fn remove(&self, signals: &[SignalKey]) -> impl Future<Output = Stored<()>> + Send;
 
-    /// Postpones signals. Unknown ones are fine.
+    /// Postpones waiting signals. Unknown ones are fine.
     fn postpone(&self, signals: &[Postponed]) -> impl Future<Output = Stored<()>> + Send;
 
     /// Keeps dead letters, and then removes their signals. A known dead letter stays as it is.
@@ -403,7 +435,13 @@ pub trait Store: Send + Sync + 'static {
         std::future::pending()
     }
 
-    /// Signals in order of (instance, id), after a key: for audits.
+    /// The number of due signals in all partitions, `limit` at most.
+    fn backlog(&self, now_ms: u64, limit: usize) -> impl Future<Output = Stored<usize>> + Send;
+
+    /// Waiting signals of an instance, in order of their ids.
+    fn signals_of(&self, instance: &str, limit: usize) -> impl Future<Output = Stored<Vec<Signal>>> + Send;
+
+    /// Waiting signals in order of (instance, id), after a key: for audits. Forgotten signals may make it slow.
     fn signals(
         &self,
         after: Option<&SignalKey>,

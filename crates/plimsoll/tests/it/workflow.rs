@@ -300,6 +300,7 @@ fn a_dry_run_of_a_migration_names_the_missing_step_and_a_migration_moves_the_oth
         (&dry["movable"], &dry["stuck"][0]["obstacle"]),
         (&0.into(), &"the latest version lacks paid".into())
     );
+    assert_eq!(store.run(&["migrate", "order"]).status.code(), Some(99), "an instance cannot move");
     store.text(&["deploy", &file(&dir, &format!("{ORDER}- set: {{value: '{{new: true}}'}}\n"))]);
     assert_eq!(store.json(&["migrate", "order", "--dry-run"])["movable"], 1);
     assert_eq!(store.json(&["migrate", "order"])["movable"], 1);

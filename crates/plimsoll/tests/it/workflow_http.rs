@@ -61,6 +61,8 @@ fn a_request_is_answered_201_and_its_repetition_200_and_the_instance_runs_to_its
         let start = json!({"definition": "order", "key": "k<1>", "input": {"item": "<b>"}});
         put(&mut client, "/api/instances/o%2Fa", &start, status);
     }
+    let other = json!({"definition": "order", "key": "k<2>", "input": {"item": "<b>"}});
+    put(&mut client, "/api/instances/o%2Fa", &other, 409);
     let waits_for = |kind: &'static str| move |it: &Value| it["waits"][0]["kind"] == kind;
     until(&mut client, "/api/instances/o%2Fa", waits_for("task"));
     let tasks =

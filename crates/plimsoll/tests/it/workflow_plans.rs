@@ -38,7 +38,7 @@ fn value(reply: &RawDocument) -> Value {
 }
 
 /// The searches of a worker, a client and an inbox, as the store sends them.
-fn searches() -> [(&'static str, RawDocumentBuf); 5] {
+fn searches() -> [(&'static str, RawDocumentBuf); 6] {
     let limit = LIMIT.cast_signed();
     let due = rawdoc! {"p": {"$in": [0, 1, 2]}, "due": {"$lte": 20_i64}};
     [
@@ -54,6 +54,10 @@ fn searches() -> [(&'static str, RawDocumentBuf); 5] {
         (
             "instances by key",
             rawdoc! {"find": "instances", "filter": {"k": "key of f8"}, "sort": {"_id": 1}, "limit": limit},
+        ),
+        (
+            "instances of a definition",
+            rawdoc! {"find": "instances", "filter": {"_id": {"$gt": ""}, "d": "none"}, "sort": {"_id": 1}, "limit": limit},
         ),
         ("tasks", rawdoc! {"find": "tasks", "filter": {"s": "open"}, "sort": {"_id": 1}, "limit": limit}),
     ]

@@ -257,7 +257,7 @@ impl Engine {
 async fn keep_current(store: Arc<Store>) {
     loop {
         tokio::time::sleep(REFRESH_EVERY).await;
-        if let Err(error) = store.refresh().await {
+        if let Err(error) = store.registry().refresh_now(&*store).await {
             tracing::warn!(%error, "the definitions cannot be loaded now");
         }
     }

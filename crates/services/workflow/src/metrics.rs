@@ -7,7 +7,7 @@ use plimsoll_workflow::instance::{DeadLetter, DeadReason, Status};
 use plimsoll_workflow::port::{Commit, Committed, Inserted, Leases};
 
 /// The operations of a store, in the order of its trait.
-const OPERATIONS: [&str; 20] = [
+const OPERATIONS: [&str; 24] = [
     "deploy",
     "definitions",
     "deployed",
@@ -18,6 +18,7 @@ const OPERATIONS: [&str; 20] = [
     "due",
     "load",
     "commit",
+    "forget",
     "remove",
     "postpone",
     "bury",
@@ -28,10 +29,13 @@ const OPERATIONS: [&str; 20] = [
     "tasks",
     "find",
     "list",
+    "backlog",
+    "signals_of",
+    "signals",
 ];
 const ENDS: [Status; 5] =
     [Status::Done, Status::Failed, Status::Cancelled, Status::Parked, Status::Quarantined];
-const REASONS: [DeadReason; 7] = [
+const REASONS: [DeadReason; 8] = [
     DeadReason::UnknownInstance,
     DeadReason::Ended,
     DeadReason::Unused,
@@ -39,6 +43,7 @@ const REASONS: [DeadReason; 7] = [
     DeadReason::Stale,
     DeadReason::Refused,
     DeadReason::Quarantined,
+    DeadReason::Unreadable,
 ];
 
 /// Counters by the position of their label in a list.
@@ -83,6 +88,8 @@ pub struct Metrics {
     is_draining: AtomicBool,
     partitions: AtomicUsize,
     owners: AtomicUsize,
+    free_partitions: AtomicUsize,
+    waiting: AtomicUsize,
 }
 
 /// Counts one piece of work as in flight until this value is dropped, also if its future is dropped.
@@ -152,6 +159,11 @@ impl Metrics {
     pub(crate) fn leased(&self, leases: &Leases) {
         self.partitions.store(leases.held.len(), Ordering::Relaxed);
         self.owners.store(leases.owners, Ordering::Relaxed);
+        self.free_partitions.store(leases.free, Ordering::Relaxed);
+    }
+
+    pub(crate) fn waiting(&self, signals: usize) {
+        self.waiting.store(signals, Ordering::Relaxed);
     }
 
     /// Counts a call as in flight until the guard is dropped. `None` if this process begins no more calls.
@@ -200,6 +212,16 @@ impl Metrics {
         let gauges = [
             ("partitions", "Partitions that this process holds.", self.partitions()),
             ("owners", "Processes that ask for partitions.", self.owners.load(Ordering::Relaxed)),
+            (
+                "partitions_free",
+                "Partitions that no process holds: their instances stand still.",
+                self.free_partitions.load(Ordering::Relaxed),
+            ),
+            (
+                "waiting_signals",
+                "Due signals in the store when this process last counted them, up to its limit of waiting work.",
+                self.waiting.load(Ordering::Relaxed),
+            ),
             ("backlog_signals", "Signals that wait in the memory of this process.", backlog),
         ];
         for (name, help, value) in gauges {
@@ -247,6 +269,8 @@ impl Metrics {
 
 #[cfg(test)]
 mod tests {
+    use plimsoll_workflow::instance::Signal;
+
     use super::*;
 
     #[test]
@@ -260,7 +284,10 @@ mod tests {
         metrics.begin_drain();
         assert!(metrics.call_begins().is_none() && !metrics.is_busy());
         metrics.call_ends(1_000, CallOutcome::Refused);
-        metrics.leased(&Leases { held: Vec::new(), owners: 3 });
+        metrics.leased(&Leases { held: Vec::new(), owners: 3, free: 5 });
+        let signal = Signal::named("i", "s", "go", serde_json::Value::Null, 0);
+        metrics.buried(&[DeadLetter { signal, reason: DeadReason::Unreadable, buried_ms: 1 }]);
+        metrics.waiting(11);
         let mut page = Page::default();
         metrics.write(&mut page, 7);
         let text = page.text();
@@ -271,7 +298,10 @@ mod tests {
             "plimsoll_workflow_store_seconds_count{operation=\"commit\"} 1\n",
             "plimsoll_workflow_calls_total{outcome=\"refused\"} 1\n",
             "plimsoll_workflow_calls_in_flight 0\n",
+            "plimsoll_workflow_dead_letters_total{reason=\"unreadable\"} 1\n",
             "plimsoll_workflow_owners 3\n",
+            "plimsoll_workflow_partitions_free 5\n",
+            "plimsoll_workflow_waiting_signals 11\n",
             "plimsoll_workflow_backlog_signals 7\n",
         ] {
             assert!(text.contains(line), "{line} is not in {text}");

@@ -20,7 +20,7 @@ fn about() -> About {
         title: "Durable workflows",
         version: env!("CARGO_PKG_VERSION"),
         description: "Instances of workflows, their signals and tasks. An answer 200 or 201 to a PUT means that the request is durable; the same \
-                      request again is answered 200. Moments are milliseconds since 1970 (UTC). A refused request is answered with a problem \
+                      request again changes nothing. Moments are milliseconds since 1970 (UTC). A refused request is answered with a problem \
                       (RFC 9457).",
         metrics_prefix: "plimsoll_workflow",
         scopes: scopes::ALL,

@@ -123,7 +123,7 @@ impl<'de> Deserialize<'de> for Limits {
 pub struct RequestLimits {
     /// Instances or tasks on one page.
     pub page_max: u32,
-    /// The maximum number of signals that wait in memory. Further senders are answered 429.
+    /// The maximum number of signals that wait in memory, or in the store. Further senders are answered 429.
     pub backlog_max: u32,
 }
 

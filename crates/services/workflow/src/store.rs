@@ -1,16 +1,16 @@
 //! Opens the store in MongoDB or PostgreSQL, and counts its operations.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use plimsoll_postgres::workflow::Postgres;
 use plimsoll_service::{Clock, redact};
 use plimsoll_stores::workflow::Mongo;
 use plimsoll_workflow::definition::Definition;
-use plimsoll_workflow::instance::{Body, DeadLetter, Signal, TaskRow};
+use plimsoll_workflow::instance::{DeadLetter, Signal, TaskRow};
 use plimsoll_workflow::port::{
-    Commit, Committed, Due, Find, Holder, Inbox, Inserted, LeaseRequest, Leases, Postponed, Record, Redrive,
-    SignalKey, Store as Port, Stored,
+    Commit, Committed, Deployed, Due, Find, Holder, Inbox, Inserted, LeaseRequest, Leases, Postponed, Record,
+    Redrive, SignalKey, Store as Port, Stored,
 };
 use plimsoll_workflow::worker::Registry;
 
@@ -71,6 +71,28 @@ pub struct Store {
     clock: Clock,
     metrics: Arc<Metrics>,
     registry: Arc<Registry>,
+    free: Mutex<Free>,
+}
+
+/// Partitions that no process holds.
+#[derive(Debug, Default)]
+struct Free {
+    since_ms: Option<i64>,
+    is_told: bool,
+}
+
+impl Free {
+    /// Notes the number of free partitions; returns whether a warning is due. Two leases suffice for every process to claim what it can.
+    fn note(&mut self, count: usize, now_ms: i64, lease_ms: i64) -> bool {
+        if count == 0 {
+            *self = Self::default();
+            return false;
+        }
+        let since_ms = *self.since_ms.get_or_insert(now_ms);
+        let is_due = !self.is_told && now_ms.saturating_sub(since_ms) > lease_ms.saturating_mul(2);
+        self.is_told |= is_due;
+        is_due
+    }
 }
 
 #[derive(Debug)]
@@ -109,7 +131,7 @@ impl Store {
                 postgres(Postgres::open_existing(uri, connections).await?)
             }
         };
-        Ok(Self { kind, held_max, clock, metrics, registry: Arc::default() })
+        Ok(Self { kind, held_max, clock, metrics, registry: Arc::default(), free: Mutex::default() })
     }
 
     /// The compiled definitions of this process.
@@ -117,7 +139,7 @@ impl Store {
         &self.registry
     }
 
-    /// Loads and compiles all definitions, the latest deployed last. An invalid one, of a later version, is left out.
+    /// Loads and compiles all definitions, the latest deployed last. One that this program cannot read is left out.
     ///
     /// # Errors
     ///
@@ -125,12 +147,18 @@ impl Store {
     pub async fn refresh(&self) -> Stored<Vec<Definition>> {
         let definitions = self.definitions().await?;
         self.registry.learn(&definitions);
-        Ok(definitions)
+        Ok(definitions.into_iter().filter_map(|deployed| deployed.definition).collect())
     }
 
-    /// Whether a signal moves its instance to a version that this process does not know yet.
-    fn leads_to_unknown(&self, signal: &Signal) -> bool {
-        matches!(&signal.body, Body::Migrate { to } if self.registry.program(&to.hash).is_none())
+    fn warn_about_free(&self, leases: &Leases, lease_ms: u64) {
+        let (now_ms, lease_ms) = (self.clock.now_ms(), i64::try_from(lease_ms).unwrap_or(i64::MAX));
+        let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
+        if free.note(leases.free, now_ms, lease_ms) {
+            tracing::warn!(
+                partitions = leases.free,
+                "no process holds these partitions, and their instances stand still: start a worker without a limit of partitions"
+            );
+        }
     }
 }
 
@@ -168,7 +196,7 @@ impl Port for Store {
         counted!(self, deploy(definitions, now_ms))
     }
 
-    async fn definitions(&self) -> Stored<Vec<Definition>> {
+    async fn definitions(&self) -> Stored<Vec<Deployed>> {
         counted!(self, definitions())
     }
 
@@ -193,6 +221,7 @@ impl Port for Store {
         let request = LeaseRequest { want, ..request.clone() };
         let leases = counted!(self, lease(&request))?;
         self.metrics.leased(&leases);
+        self.warn_about_free(&leases, request.ttl_ms);
         Ok(leases)
     }
 
@@ -201,12 +230,7 @@ impl Port for Store {
     }
 
     async fn due(&self, partitions: &[u16], until_ms: u64, limit: usize) -> Stored<Due> {
-        let due = counted!(self, due(partitions, until_ms, limit))?;
-        // A worker refuses a migration to an unknown version for good.
-        if due.signals.iter().any(|signal| self.leads_to_unknown(signal)) {
-            self.refresh().await?;
-        }
-        Ok(due)
+        counted!(self, due(partitions, until_ms, limit))
     }
 
     async fn load(&self, ids: &[String]) -> Stored<Vec<Option<Record>>> {
@@ -217,6 +241,10 @@ impl Port for Store {
         let results = counted!(self, commit(commits))?;
         self.metrics.committed(commits, &results);
         Ok(results)
+    }
+
+    async fn forget(&self, partitions: &[u16], before_ms: u64) -> Stored<()> {
+        counted!(self, forget(partitions, before_ms))
     }
 
     async fn remove(&self, signals: &[SignalKey]) -> Stored<()> {
@@ -275,7 +303,31 @@ impl Port for Store {
         }
     }
 
+    async fn backlog(&self, now_ms: u64, limit: usize) -> Stored<usize> {
+        let count = counted!(self, backlog(now_ms, limit))?;
+        self.metrics.waiting(count);
+        Ok(count)
+    }
+
+    async fn signals_of(&self, instance: &str, limit: usize) -> Stored<Vec<Signal>> {
+        counted!(self, signals_of(instance, limit))
+    }
+
     async fn signals(&self, after: Option<&SignalKey>, limit: usize) -> Stored<Vec<Signal>> {
         counted!(self, signals(after, limit))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn free_partitions_are_reported_once_after_two_leases() {
+        let mut free = Free::default();
+        let told: Vec<_> = [0, 15, 31, 46].map(|now_ms| free.note(3, now_ms, 15)).into();
+        assert_eq!(told, [false, false, true, false]);
+        assert!(!free.note(0, 50, 15) && !free.note(3, 60, 15));
+        assert!(free.note(3, 91, 15));
     }
 }

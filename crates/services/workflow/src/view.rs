@@ -76,7 +76,8 @@ impl Instance {
     fn readable(row: Row, record: &Record, state: &State, program: Option<&Program>) -> Self {
         Self {
             started_ms: Some(state.started_ms),
-            error: record.note.clone().or_else(|| state.error.clone()),
+            // A note of an unknown definition is outdated once the definition is known.
+            error: record.note.clone().filter(|_| program.is_none()).or_else(|| state.error.clone()),
             parent: state.parent.clone(),
             data: state.data.clone(),
             waits: explain(program, state).reasons,

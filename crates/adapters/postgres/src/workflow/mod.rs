@@ -10,11 +10,11 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use plimsoll_workflow::batch::cut;
-use plimsoll_workflow::definition::Definition;
+use plimsoll_workflow::definition::{Definition, Version};
 use plimsoll_workflow::instance::{DeadLetter, Signal, TaskRow, TaskStatus};
 use plimsoll_workflow::port::{
-    Commit, Committed, Due, Find, Holder, Inbox, Inserted, Lease, LeaseRequest, Leases, Postponed, Record,
-    Redrive, SignalKey, Store, StoreError, Stored, missing_store, partition_of,
+    Commit, Committed, Deployed, Due, Find, Holder, Inbox, Inserted, Lease, LeaseRequest, Leases, Postponed,
+    Record, Redrive, SignalKey, Store, StoreError, Stored, missing_store, partition_of,
 };
 use tokio_postgres::Row;
 use tokio_postgres::config::Config;
@@ -27,6 +27,8 @@ use session::{PATIENCE, Prepared, Session, Sessions, config};
 
 /// The statements that create the tables.
 const SCHEMA: &str = include_str!("schema.sql");
+/// The last object that the tables' statements create: where it exists, all others do.
+const NEWEST: &str = "plimsoll_workflow.instances_definition";
 /// The largest size of the bodies in one statement, in bytes. A server refuses a gigabyte.
 const BYTES_MAX: usize = 32 << 20;
 /// The version of the tables.
@@ -54,14 +56,11 @@ impl Postgres {
     pub async fn open(uri: &str, connections: usize, partitions: u16) -> Stored<Self> {
         let config = config(uri)?;
         let session = Session::open(&config, PATIENCE).await?;
-        let partitions = i16::try_from(partitions.max(1)).unwrap_or(i16::MAX);
-        session.rows("SELECT pg_advisory_lock($1)", &[&CREATION_LOCK]).await?;
-        session.run(SCHEMA).await?;
-        let insert = "INSERT INTO form (version, partitions) VALUES ($1, $2) ON CONFLICT DO NOTHING";
-        session.rows(insert, &[&FORM, &partitions]).await?;
+        // The creation of an existing index locks its table against writers.
+        if !is_complete(&session).await? {
+            create(&session, i16::try_from(partitions.max(1)).unwrap_or(i16::MAX)).await?;
+        }
         let partitions = stored_form(&session).await?;
-        let fill = "INSERT INTO partitions SELECT p, '', 0, 0 FROM generate_series(0, $1::int - 1) AS p ON CONFLICT DO NOTHING";
-        session.rows(fill, &[&i32::from(partitions)]).await?;
         Ok(Self::of(config, connections, partitions))
     }
 
@@ -108,7 +107,13 @@ impl Postgres {
             query.fixed(&format!("i.status = '{}'", status.name()));
         }
         if let Some(definition) = &find.definition {
-            query.and("i.definition = ?", definition);
+            // A generic plan for a parameter would expect as many instances as an average definition has, and read all others, too.
+            let is_name =
+                definition.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte));
+            if !is_name {
+                return Ok(Vec::new());
+            }
+            query.fixed(&format!("i.definition = '{definition}'"));
         }
         query.limited("i.id", &limit);
         let rows = self.rare(&query.text, &query.params).await?;
@@ -119,6 +124,27 @@ impl Postgres {
     async fn rare(&self, text: &str, params: &[&(dyn ToSql + Sync)]) -> Stored<Vec<Row>> {
         self.sessions.get().await?.rows(text, params).await
     }
+}
+
+/// Whether a store exists with every table, index and partition.
+async fn is_complete(session: &Session) -> Stored<bool> {
+    let exists = session.rows("SELECT to_regclass($1) IS NOT NULL", &[&NEWEST]).await?;
+    if !exists.first().is_some_and(|row| row.get(0)) {
+        return Ok(false);
+    }
+    let filled = "SELECT count(*) > 0 AND (SELECT count(*) FROM partitions) >= max(partitions) FROM form";
+    Ok(session.rows(filled, &[]).await?.first().is_some_and(|row| row.get(0)))
+}
+
+/// Creates what is missing. Processes that do so at the same time wait for each other.
+async fn create(session: &Session, partitions: i16) -> Stored<()> {
+    session.rows("SELECT pg_advisory_lock($1)", &[&CREATION_LOCK]).await?;
+    session.run(SCHEMA).await?;
+    let insert = "INSERT INTO form (version, partitions) VALUES ($1, $2) ON CONFLICT DO NOTHING";
+    session.rows(insert, &[&FORM, &partitions]).await?;
+    let fill = "INSERT INTO partitions SELECT p, '', 0, 0 FROM form, generate_series(0, form.partitions - 1) AS p ON CONFLICT DO NOTHING";
+    session.rows(fill, &[]).await?;
+    session.rows("SELECT pg_advisory_unlock($1)", &[&CREATION_LOCK]).await.map(drop)
 }
 
 /// The number of partitions of an existing store.
@@ -159,15 +185,25 @@ fn committed<'a>(commits: &'a [Commit], mut won: HashSet<(&'a str, i64)>) -> Vec
     commits.iter().map(result).collect()
 }
 
-/// Consumed signals as columns: the instance, its version after the change, and the signal's id.
-fn consumed<'a>(commits: &[&'a Commit]) -> (Vec<&'a str>, Vec<i64>, Vec<&'a str>) {
+/// Signals of changes as columns: the instance, its version after the change, and the signal's id.
+fn signals_of<'a>(
+    commits: &[&'a Commit],
+    signals: impl Fn(&'a Commit) -> &'a [String],
+) -> (Vec<&'a str>, Vec<i64>, Vec<&'a str>) {
     let (mut instances, mut versions, mut ids) = (Vec::new(), Vec::new(), Vec::new());
-    for commit in commits {
-        instances.extend(commit.consumed.iter().map(|_| commit.record.id.as_str()));
-        versions.extend(commit.consumed.iter().map(|_| signed(commit.record.version)));
-        ids.extend(commit.consumed.iter().map(String::as_str));
+    for commit in commits.iter().copied() {
+        for id in signals(commit) {
+            instances.push(commit.record.id.as_str());
+            versions.push(signed(commit.record.version));
+            ids.push(id.as_str());
+        }
     }
     (instances, versions, ids)
+}
+
+/// Partitions as a column.
+fn columns(partitions: &[u16]) -> Vec<i16> {
+    partitions.iter().filter_map(|partition| i16::try_from(*partition).ok()).collect()
 }
 
 /// Sorted keys as two columns: instances and signal ids.
@@ -228,9 +264,13 @@ impl Store for Postgres {
         Ok(())
     }
 
-    async fn definitions(&self) -> Stored<Vec<Definition>> {
+    async fn definitions(&self) -> Stored<Vec<Deployed>> {
         let rows = self.rare(sql::DEFINITIONS, &[]).await?;
-        Ok(rows.iter().filter_map(|row| serde_json::from_str(row.get(0)).ok()).collect())
+        let deployed = |row: &Row| {
+            let version = Version { name: row.get(0), hash: row.get(1) };
+            Deployed::decode(version, row.get::<_, &str>(2).as_bytes())
+        };
+        Ok(rows.iter().map(deployed).collect())
     }
 
     async fn deployed(&self) -> Stored<u64> {
@@ -273,8 +313,7 @@ impl Store for Postgres {
 
     async fn lease(&self, request: &LeaseRequest) -> Stored<Leases> {
         let want = i64::try_from(request.want).unwrap_or(i64::MAX);
-        let release: Vec<i16> =
-            request.release.iter().filter_map(|partition| i16::try_from(*partition).ok()).collect();
+        let release = columns(&request.release);
         let params: &[&(dyn ToSql + Sync)] = &[&request.owner, &signed(request.ttl_ms), &want, &release];
         let rows = self.sessions.query(Prepared::Lease, params).await?;
         let held = |row: &Row| {
@@ -282,10 +321,11 @@ impl Store for Postgres {
             let partition = u16::try_from(partition?).ok()?;
             Some(Lease { partition, epoch: u64::try_from(epoch?).ok()? })
         };
-        let owners = rows.first().map_or(1, |row| row.get::<_, i64>(2));
+        let (owners, free) = rows.first().map_or((1, 0), |row| (row.get::<_, i64>(2), row.get::<_, i64>(3)));
         Ok(Leases {
             held: rows.iter().filter_map(held).collect(),
             owners: usize::try_from(owners).unwrap_or(1),
+            free: usize::try_from(free).unwrap_or(0),
         })
     }
 
@@ -301,8 +341,7 @@ impl Store for Postgres {
     }
 
     async fn due(&self, partitions: &[u16], until_ms: u64, limit: usize) -> Stored<Due> {
-        let partitions: Vec<i16> =
-            partitions.iter().filter_map(|partition| i16::try_from(*partition).ok()).collect();
+        let partitions = columns(partitions);
         let (until_ms, limit) = (signed(until_ms), i64::try_from(limit).unwrap_or(i64::MAX));
         let params: &[&(dyn ToSql + Sync)] = &[&partitions, &until_ms, &limit];
         let session = self.sessions.get().await?;
@@ -346,12 +385,22 @@ impl Store for Postgres {
         let mut rows = Vec::new();
         for group in cut(&sorted, |commit| commit.record.body.len(), usize::MAX, BYTES_MAX) {
             let c = Records::of(group.iter().map(|commit| &commit.record));
-            let (instances, versions, ids) = consumed(group);
-            let params = [&c.changed()[..], &[&instances, &versions, &ids]].concat();
+            let consumed = signals_of(group, |commit| &commit.consumed);
+            let forgotten = signals_of(group, |commit| &commit.forgotten);
+            let params = [
+                &c.changed()[..],
+                &[&consumed.0, &consumed.1, &consumed.2, &forgotten.0, &forgotten.1, &forgotten.2],
+            ]
+            .concat();
             rows.append(&mut self.sessions.query(Prepared::Commit, &params).await?);
         }
         let won = rows.iter().map(|row| (row.get(0), row.get(1))).collect();
         Ok(committed(commits, won))
+    }
+
+    async fn forget(&self, partitions: &[u16], before_ms: u64) -> Stored<()> {
+        let partitions = columns(partitions);
+        self.rare(sql::FORGET, &[&partitions, &signed(before_ms)]).await.map(drop)
     }
 
     async fn remove(&self, signals: &[SignalKey]) -> Stored<()> {
@@ -464,6 +513,19 @@ impl Store for Postgres {
 
     async fn news(&self) -> Vec<u16> {
         self.incoming.next(&self.config, self.partitions).await
+    }
+
+    async fn backlog(&self, now_ms: u64, limit: usize) -> Stored<usize> {
+        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+        let rows = self.rare(sql::BACKLOG, &[&signed(now_ms), &limit]).await?;
+        let count = rows.first().map_or(0, |row| row.get::<_, i64>(0));
+        Ok(usize::try_from(count).unwrap_or(0))
+    }
+
+    async fn signals_of(&self, instance: &str, limit: usize) -> Stored<Vec<Signal>> {
+        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+        let rows = self.rare(sql::SIGNALS_OF, &[&instance, &limit]).await?;
+        Ok(rows.iter().map(signal).collect())
     }
 
     async fn signals(&self, after: Option<&SignalKey>, limit: usize) -> Stored<Vec<Signal>> {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::future::poll_fn;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
@@ -88,6 +89,8 @@ pub(super) struct Incoming {
 #[derive(Debug)]
 struct Listening {
     texts: mpsc::Receiver<String>,
+    /// Whether the channel was full, and a notification was lost.
+    has_lost: Arc<AtomicBool>,
     /// Kept because the connection ends when its client is dropped.
     _client: Client,
     connection: AbortHandle,
@@ -106,6 +109,10 @@ impl Incoming {
         loop {
             match place.as_mut() {
                 Some(listening) => match listening.texts.recv().await {
+                    // The lost text may have named any partition.
+                    Some(_) if listening.has_lost.swap(false, Ordering::Relaxed) => {
+                        return (0..partitions).collect();
+                    }
                     Some(text) => return of_text(&text),
                     None => *place = None,
                 },
@@ -125,8 +132,9 @@ impl Listening {
     async fn open(config: &Config) -> Result<Self, tokio_postgres::Error> {
         let (client, connection) = config.connect(NoTls).await?;
         let (sender, texts) = mpsc::channel(WAITING_MAX);
-        let connection = tokio::spawn(forward(connection, sender)).abort_handle();
-        let listening = Self { texts, _client: client, connection };
+        let has_lost = Arc::<AtomicBool>::default();
+        let connection = tokio::spawn(forward(connection, sender, has_lost.clone())).abort_handle();
+        let listening = Self { texts, has_lost, _client: client, connection };
         listening._client.batch_execute("LISTEN plimsoll_workflow").await?;
         Ok(listening)
     }
@@ -136,18 +144,35 @@ impl Listening {
 async fn forward(
     mut connection: tokio_postgres::Connection<Socket, NoTlsStream>,
     sender: mpsc::Sender<String>,
+    has_lost: Arc<AtomicBool>,
 ) {
     while let Some(Ok(message)) = poll_fn(|context| connection.poll_message(context)).await {
         if let AsyncMessage::Notification(notification) = message {
-            // If the channel is full, the notification is lost; a scan finds its work.
-            drop(sender.try_send(notification.payload().to_owned()));
+            forward_text(&sender, &has_lost, notification.payload());
         }
+    }
+}
+
+/// Forwards a text. If the channel is full, its reader learns that a text was lost.
+fn forward_text(sender: &mpsc::Sender<String>, has_lost: &AtomicBool, text: &str) {
+    if let Err(mpsc::error::TrySendError::Full(_)) = sender.try_send(text.to_owned()) {
+        has_lost.store(true, Ordering::Relaxed);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_text_that_finds_the_channel_full_is_noted_as_lost() {
+        let (sender, _texts) = mpsc::channel(1);
+        let has_lost = AtomicBool::new(false);
+        forward_text(&sender, &has_lost, "1");
+        assert!(!has_lost.load(Ordering::Relaxed));
+        forward_text(&sender, &has_lost, "2");
+        assert!(has_lost.load(Ordering::Relaxed));
+    }
 
     #[test]
     fn partitions_survive_their_text() {

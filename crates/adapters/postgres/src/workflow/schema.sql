@@ -91,3 +91,6 @@ CREATE TABLE IF NOT EXISTS plimsoll_workflow.tasks (
 CREATE INDEX IF NOT EXISTS tasks_open ON plimsoll_workflow.tasks (id) WHERE status = 'open';
 CREATE INDEX IF NOT EXISTS tasks_assignee ON plimsoll_workflow.tasks (assignee, id) WHERE assignee IS NOT NULL;
 CREATE INDEX IF NOT EXISTS tasks_instance ON plimsoll_workflow.tasks (instance, id);
+
+-- The last object: a store that has it is complete.
+CREATE INDEX IF NOT EXISTS instances_definition ON plimsoll_workflow.instances (definition, id);

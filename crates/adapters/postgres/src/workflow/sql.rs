@@ -61,11 +61,18 @@ macro_rules! now {
     };
 }
 
+/// The `due_ms` of a signal that its instance has forgotten: such a signal is never due, and its row makes a repeated one known.
+macro_rules! forgotten {
+    () => {
+        "9223372036854775807"
+    };
+}
+
 pub(super) const DEPLOY: &str = "INSERT INTO definitions (name, hash, body, deployed_ms) VALUES ($1, $2, $3, $4) \
      ON CONFLICT (name, hash) DO UPDATE SET number = DEFAULT, deployed_ms = excluded.deployed_ms \
      WHERE definitions.number < (SELECT max(number) FROM definitions AS d WHERE d.name = excluded.name)";
 
-pub(super) const DEFINITIONS: &str = "SELECT body FROM definitions ORDER BY number";
+pub(super) const DEFINITIONS: &str = "SELECT name, hash, body FROM definitions ORDER BY number";
 
 pub(super) const START: &str = "INSERT INTO instances \
      (id, version, epoch, status, due_ms, definition, hash, key, note, body, changed_ms, partition) \
@@ -93,10 +100,12 @@ pub(super) const LEASE: &str = concat!(
     "free AS (SELECT p.partition FROM partitions AS p, clock WHERE p.until_ms <= now_ms AND p.partition <> ALL ($4) ORDER BY p.partition \
          LIMIT greatest($3::bigint - (SELECT count(*) FROM held), 0) FOR UPDATE OF p SKIP LOCKED), ",
     "claimed AS (UPDATE partitions AS p SET owner = $1, epoch = p.epoch + 1, until_ms = now_ms + $2 \
-         FROM free, clock WHERE p.partition = free.partition RETURNING p.partition, p.epoch) ",
-    "SELECT partition, epoch, (SELECT count(*) + 1 FROM owners, clock WHERE until_ms > now_ms AND owner <> $1) AS owners \
-         FROM (SELECT * FROM held UNION ALL SELECT * FROM claimed) AS mine \
-     UNION ALL SELECT NULL, NULL, (SELECT count(*) + 1 FROM owners, clock WHERE until_ms > now_ms AND owner <> $1) ORDER BY partition"
+         FROM free, clock WHERE p.partition = free.partition RETURNING p.partition, p.epoch), ",
+    "counts AS MATERIALIZED (SELECT (SELECT count(*) + 1 FROM owners, clock WHERE until_ms > now_ms AND owner <> $1) AS owners, \
+         (SELECT count(*) FROM partitions, clock WHERE until_ms <= now_ms) + (SELECT count(*) FROM renewed) \
+             - (SELECT count(*) FROM held) - (SELECT count(*) FROM claimed) AS free) ",
+    "SELECT mine.partition, mine.epoch, counts.owners, counts.free \
+         FROM counts LEFT JOIN (SELECT * FROM held UNION ALL SELECT * FROM claimed) AS mine ON true ORDER BY mine.partition"
 );
 
 pub(super) const HOLDERS: &str = concat!(
@@ -131,11 +140,14 @@ pub(super) const DUE_RECORDS: &str = concat!(
 pub(super) const LOAD: &str = concat!("SELECT ", record!("i"), " FROM instances AS i WHERE i.id = ANY ($1)");
 
 /// The second list names consumed signals. They are deleted only with a change that won. A missing signal was
-/// applied before, so the change that consumes it loses.
-pub(super) const COMMIT: &str = "WITH x AS MATERIALIZED (SELECT * FROM unnest($12::text[], $13::bigint[], $14::text[]) \
+/// applied before, so the change that consumes it loses. The third list names signals that instances forget.
+pub(super) const COMMIT: &str = concat!(
+    "WITH x AS MATERIALIZED (SELECT * FROM unnest($12::text[], $13::bigint[], $14::text[]) \
          AS x (instance, version, id)), \
      late AS MATERIALIZED (SELECT x.instance FROM x WHERE NOT EXISTS \
-         (SELECT FROM signals AS s WHERE s.instance = x.instance AND s.id = x.id)), \
+         (SELECT FROM signals AS s WHERE s.instance = x.instance AND s.id = x.id AND s.due_ms < ",
+    forgotten!(),
+    ")), \
      won AS (UPDATE instances AS i SET version = c.version, epoch = c.epoch, status = c.status, \
          due_ms = c.due_ms, definition = c.definition, hash = c.hash, key = c.key, note = c.note, body = c.body, \
          changed_ms = c.changed_ms \
@@ -143,17 +155,36 @@ pub(super) const COMMIT: &str = "WITH x AS MATERIALIZED (SELECT * FROM unnest($1
          $10::bytea[], $11::bigint[]) \
          AS c (id, version, epoch, status, due_ms, definition, hash, key, note, body, changed_ms) \
      WHERE i.id = c.id AND i.version = c.version - 1 AND i.epoch <= c.epoch \
-         AND c.id NOT IN (SELECT instance FROM late) RETURNING i.id, i.version), \
+         AND c.id NOT IN (SELECT instance FROM late) RETURNING i.id, i.version, i.partition, i.changed_ms), \
      consumed AS (DELETE FROM signals AS s USING x, won \
-     WHERE won.id = x.instance AND won.version = x.version AND s.instance = x.instance AND s.id = x.id) \
-     SELECT id, version FROM won";
+     WHERE won.id = x.instance AND won.version = x.version AND s.instance = x.instance AND s.id = x.id), \
+     kept AS (INSERT INTO signals (instance, id, partition, due_ms, sent_ms, attempts, body) \
+     SELECT f.instance, f.id, won.partition, ",
+    forgotten!(),
+    ", won.changed_ms, 0, '' FROM unnest($15::text[], $16::bigint[], $17::text[]) AS f (instance, version, id), won \
+     WHERE won.id = f.instance AND won.version = f.version \
+     ON CONFLICT (instance, id) DO UPDATE SET due_ms = excluded.due_ms, sent_ms = excluded.sent_ms, body = excluded.body) \
+     SELECT id, version FROM won"
+);
 
-pub(super) const REMOVE: &str = "DELETE FROM signals AS s USING unnest($1::text[], $2::text[]) AS x (instance, id) \
-     WHERE s.instance = x.instance AND s.id = x.id";
+pub(super) const FORGET: &str = concat!(
+    "DELETE FROM signals WHERE partition = ANY ($1) AND due_ms = ",
+    forgotten!(),
+    " AND sent_ms < $2"
+);
 
-pub(super) const POSTPONE: &str = "UPDATE signals AS s SET due_ms = x.due_ms, attempts = x.attempts \
+pub(super) const REMOVE: &str = concat!(
+    "DELETE FROM signals AS s USING unnest($1::text[], $2::text[]) AS x (instance, id) \
+     WHERE s.instance = x.instance AND s.id = x.id AND s.due_ms < ",
+    forgotten!()
+);
+
+pub(super) const POSTPONE: &str = concat!(
+    "UPDATE signals AS s SET due_ms = x.due_ms, attempts = x.attempts \
      FROM unnest($1::text[], $2::text[], $3::bigint[], $4::int[]) AS x (instance, id, due_ms, attempts) \
-     WHERE s.instance = x.instance AND s.id = x.id";
+     WHERE s.instance = x.instance AND s.id = x.id AND s.due_ms < ",
+    forgotten!()
+);
 
 pub(super) const BURY: &str = "WITH letters AS MATERIALIZED (SELECT * FROM unnest($1::text[], $2::text[], $3::smallint[], $4::bigint[], \
          $5::bigint[], $6::int[], $7::bytea[], $8::text[], $9::bigint[]) AS l (instance, id)), \
@@ -187,7 +218,20 @@ pub(super) const TASKS: &str = "SELECT body, id, instance, version, status FROM 
 pub(super) const SIGNALS: &str = concat!(
     "SELECT ",
     signal!("signals"),
-    " FROM signals WHERE (instance, id) > ($1, $2) ORDER BY instance, id LIMIT $3"
+    " FROM signals WHERE (instance, id) > ($1, $2) AND due_ms < ",
+    forgotten!(),
+    " ORDER BY instance, id LIMIT $3"
+);
+
+pub(super) const BACKLOG: &str = "SELECT count(*) FROM (SELECT FROM partitions AS p, LATERAL \
+         (SELECT FROM signals AS s WHERE s.partition = p.partition AND s.due_ms <= $1 LIMIT $2) AS s LIMIT $2) AS due";
+
+pub(super) const SIGNALS_OF: &str = concat!(
+    "SELECT ",
+    signal!("signals"),
+    " FROM signals WHERE instance = $1 AND due_ms < ",
+    forgotten!(),
+    " ORDER BY id LIMIT $2"
 );
 
 /// Begins a search for instances.

@@ -10,7 +10,9 @@ use plimsoll_postgres::workflow::Postgres;
 use plimsoll_workflow::contract;
 use plimsoll_workflow::definition::{Definition, Version};
 use plimsoll_workflow::instance::{Signal, StartRequest, Status};
-use plimsoll_workflow::port::{Clock, Find, Inserted, Record, Services, Store, StoreError, partition_of};
+use plimsoll_workflow::port::{
+    Clock, Find, Inserted, LeaseRequest, Record, Services, Store, StoreError, partition_of,
+};
 use plimsoll_workflow::step::{Call, CallError};
 use plimsoll_workflow::worker::{Client, Groups, Mailbox, Settings, Watchers, Worker, drive};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -114,6 +116,30 @@ fn a_store_that_is_missing_is_not_created_by_readers() {
         }
         Postgres::open(&uri, 2, 7).await.unwrap();
         assert_eq!(Postgres::open_existing(&uri, 2).await.unwrap().partitions(), 7);
+    });
+}
+
+#[test]
+fn an_existing_store_is_opened_while_a_transaction_writes_to_it() {
+    let server = start(&server::Settings::default());
+    runtime().block_on(async {
+        let uri = server.uri();
+        Postgres::open(&uri, 1, PARTITIONS).await.unwrap();
+        let (client, connection) = tokio_postgres::connect(&uri, NoTls).await.unwrap();
+        tokio::spawn(connection);
+        let change = "BEGIN; INSERT INTO plimsoll_workflow.owners VALUES ('ann', 0); \
+             LOCK TABLE plimsoll_workflow.instances, plimsoll_workflow.signals IN ROW EXCLUSIVE MODE";
+        client.batch_execute(change).await.unwrap();
+        let open = Postgres::open(&uri, 1, PARTITIONS);
+        timeout(Duration::from_secs(10), open).await.unwrap().unwrap();
+        // An interrupted creation is completed.
+        client
+            .batch_execute("ROLLBACK; DELETE FROM plimsoll_workflow.partitions WHERE partition > 3")
+            .await
+            .unwrap();
+        let store = Postgres::open(&uri, 1, PARTITIONS).await.unwrap();
+        let all = LeaseRequest { owner: "ann".into(), ttl_ms: 1_000, want: 100, release: Vec::new() };
+        assert_eq!(store.lease(&all).await.unwrap().held.len(), usize::from(PARTITIONS));
     });
 }
 

@@ -4,7 +4,7 @@ use bson::spec::BinarySubtype;
 use bson::{Binary, RawArrayBuf, RawDocument, RawDocumentBuf, cstr, rawdoc};
 use plimsoll_workflow::definition::Version;
 use plimsoll_workflow::instance::{Body, DeadLetter, DeadReason, Signal, Status, TaskRow, TaskStatus};
-use plimsoll_workflow::port::{Record, Redrive, SignalKey, StoreError, Stored, status_of};
+use plimsoll_workflow::port::{Deployed, Record, Redrive, SignalKey, StoreError, Stored, status_of};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -195,6 +195,13 @@ pub(super) fn of_letter(document: &RawDocument) -> Stored<DeadLetter> {
         reason: document.get_str("why").ok().and_then(named).unwrap_or(DeadReason::Unreadable),
         buried_ms: unsigned(document, "dead").unwrap_or_default(),
     })
+}
+
+/// The definition of a document.
+pub(super) fn deployed(document: &RawDocument) -> Stored<Deployed> {
+    let id = document.get_document("_id").map_err(|_| damaged("_id"))?;
+    let version = Version { name: text(id, "n")?, hash: text(id, "h")? };
+    Ok(Deployed::decode(version, bytes(document, "b").unwrap_or_default()))
 }
 
 /// The document of a redrive.

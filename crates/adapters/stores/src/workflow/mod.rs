@@ -16,8 +16,8 @@ use plimsoll_workflow::batch::cut;
 use plimsoll_workflow::definition::Definition;
 use plimsoll_workflow::instance::{DeadLetter, Signal, TaskRow};
 use plimsoll_workflow::port::{
-    Commit, Committed, Due, Find, Holder, Inbox, Inserted, Lease, LeaseRequest, Leases, Postponed, Record,
-    Redrive, SignalKey, Store, StoreError, Stored, missing_store, partition_of,
+    Commit, Committed, Deployed, Due, Find, Holder, Inbox, Inserted, Lease, LeaseRequest, Leases, Postponed,
+    Record, Redrive, SignalKey, Store, StoreError, Stored, missing_store, partition_of,
 };
 
 use crate::reply::{self, DUPLICATE_KEY, number};
@@ -44,6 +44,10 @@ const ABORTED_PAUSE: Duration = Duration::from_millis(5);
 /// Partitions in one query at most, half of a server's limit. A server merges up to 200 ranges of an index, one for each partition,
 /// in their order. Above its limit it reads and sorts all matching documents.
 const PARTITIONS_MAX: usize = 100;
+/// The `due` of a signal that its instance has forgotten: such a signal is never due, and its document makes a repeated one known.
+const FORGOTTEN: i64 = i64::MAX;
+/// The longest time of a search on the server, in milliseconds: the client waits no longer for its answer.
+const FIND_MS_MAX: i64 = 30_000;
 /// Prefix of the `_id` of an owner among the partitions.
 const OWNER: &str = "owner ";
 
@@ -202,7 +206,9 @@ impl Mongo {
     ) -> Stored<Vec<Committed>> {
         let update = rawdoc! {"update": "instances", "updates": array(group), "ordered": false};
         let signals: Vec<_> = members.iter().flat_map(|(_, commit)| consumed(commit)).collect();
-        let needs_transaction = group.len() > 1 || !signals.is_empty() || self.is_single;
+        let forgotten: Vec<_> = members.iter().flat_map(|(_, commit)| forgotten(commit)).collect();
+        let needs_transaction =
+            group.len() > 1 || !signals.is_empty() || !forgotten.is_empty() || self.is_single;
         for attempt in 0..ABORTED_MAX {
             if !needs_transaction || !self.has_transactions() {
                 return self.commit_each(group, members).await;
@@ -210,8 +216,10 @@ impl Mongo {
             let count = |len: usize| i64::try_from(len).ok();
             let mut writes = vec![(update.clone(), count(group.len()))];
             writes.extend(
-                groups(&signals)?.into_iter().map(|group| (removal("signals", group), count(group.len()))),
+                groups(&signals)?.into_iter().map(|group| (removal_of_waiting(group), count(group.len()))),
             );
+            let remembering = |group| (rawdoc! {"update": "signals", "updates": array(group)}, None);
+            writes.extend(groups(&forgotten)?.into_iter().map(remembering));
             match together(&self.pool, writes).await? {
                 Together::Done => return Ok(vec![Committed::Won; group.len()]),
                 Together::Short if group.len() == 1 => return Ok(vec![Committed::Lost]),
@@ -258,9 +266,13 @@ impl Mongo {
         } else {
             self.results(members).await?
         };
-        let won = members.iter().zip(&results).filter(|(_, result)| **result == Committed::Won);
-        self.delete("signals", &won.flat_map(|((_, commit), _)| consumed(commit)).collect::<Vec<_>>())
-            .await?;
+        let won = || members.iter().zip(&results).filter(|(_, result)| **result == Committed::Won);
+        self.remove_waiting(&won().flat_map(|((_, commit), _)| consumed(commit)).collect::<Vec<_>>()).await?;
+        let forgotten: Vec<_> = won().flat_map(|((_, commit), _)| forgotten(commit)).collect();
+        for group in groups(&forgotten)? {
+            let update = rawdoc! {"update": "signals", "updates": array(group), "writeConcern": durable()};
+            self.pool.write(&update).await?;
+        }
         Ok(results)
     }
 
@@ -275,7 +287,7 @@ impl Mongo {
         let ids: Vec<_> = members.iter().flat_map(|(_, commit)| consumed(commit)).collect();
         let mut present = HashSet::new();
         for group in groups(&ids)? {
-            let filter = rawdoc! {"_id": {"$in": array(group)}};
+            let filter = rawdoc! {"_id": {"$in": array(group)}, "due": {"$lt": FORGOTTEN}};
             let (fields, sort) = (Some(rawdoc! {"_id": 1}), rawdoc! {"_id": 1});
             let rows = find_some(&self.pool, "signals", filter, fields, sort, group.len()).await?;
             let keys = rows.iter().filter_map(|row| documents::key(row).ok());
@@ -295,10 +307,19 @@ impl Mongo {
         Ok(members.iter().map(result).collect())
     }
 
-    /// Deletes documents by id, durably.
-    async fn delete(&self, collection: &str, ids: &[RawDocumentBuf]) -> Stored<()> {
+    /// Deletes waiting signals by id, durably.
+    async fn remove_waiting(&self, ids: &[RawDocumentBuf]) -> Stored<()> {
+        self.delete(ids, removal_of_waiting).await
+    }
+
+    /// Deletes signals by id, durably, with the commands that `removal` makes.
+    async fn delete(
+        &self,
+        ids: &[RawDocumentBuf],
+        removal: impl Fn(&[RawDocumentBuf]) -> RawDocumentBuf,
+    ) -> Stored<()> {
         for group in groups(ids)? {
-            let mut delete = removal(collection, group);
+            let mut delete = removal(group);
             delete.append(cstr!("writeConcern"), durable());
             self.pool.write(&delete).await?;
         }
@@ -321,7 +342,7 @@ impl Mongo {
         let update = || rawdoc! {"update": "dead", "updates": array(changes)};
         if self.has_transactions() {
             let mut writes = vec![(update(), None)];
-            writes.extend(groups(signals)?.into_iter().map(|group| (removal("signals", group), None)));
+            writes.extend(groups(signals)?.into_iter().map(|group| (removal(group), None)));
             if together(&self.pool, writes).await? == Together::Done {
                 return Ok(());
             }
@@ -329,7 +350,7 @@ impl Mongo {
         let mut update = update();
         update.append(cstr!("writeConcern"), durable());
         known(&self.pool.run(&update).await?)?;
-        self.delete("signals", signals).await
+        self.delete(signals, removal).await
     }
 
     /// The stamps of instances.
@@ -395,11 +416,31 @@ fn consumed(commit: &Commit) -> impl Iterator<Item = RawDocumentBuf> {
     commit.consumed.iter().map(|signal| documents::signal_id(&commit.record.id, signal))
 }
 
-/// The command that deletes documents by id.
-fn removal(collection: &str, ids: &[RawDocumentBuf]) -> RawDocumentBuf {
+/// The statements that let the store recognise the signals that an instance forgets with a change.
+fn forgotten(commit: &Commit) -> impl Iterator<Item = RawDocumentBuf> {
+    let (partition, at_ms) = (i32::from(commit.record.partition), signed(commit.record.changed_ms));
+    commit.forgotten.iter().map(move |signal| {
+        let set = rawdoc! {"p": partition, "due": FORGOTTEN, "at": at_ms, "n": 0_i64};
+        let id = documents::signal_id(&commit.record.id, signal);
+        rawdoc! {"q": {"_id": id}, "u": {"$set": set, "$unset": {"b": ""}}, "upsert": true}
+    })
+}
+
+/// The command that deletes signals by id.
+fn removal(ids: &[RawDocumentBuf]) -> RawDocumentBuf {
+    deletion(rawdoc! {"_id": {"$in": array(ids)}})
+}
+
+/// The command that deletes waiting signals by id, and no forgotten ones.
+fn removal_of_waiting(ids: &[RawDocumentBuf]) -> RawDocumentBuf {
+    deletion(rawdoc! {"_id": {"$in": array(ids)}, "due": {"$lt": FORGOTTEN}})
+}
+
+/// The command that deletes all signals with a filter.
+fn deletion(filter: RawDocumentBuf) -> RawDocumentBuf {
     let mut deletes = RawArrayBuf::new();
-    deletes.push(rawdoc! {"q": {"_id": {"$in": array(ids)}}, "limit": 0});
-    rawdoc! {"delete": collection, "deletes": deletes}
+    deletes.push(rawdoc! {"q": filter, "limit": 0});
+    rawdoc! {"delete": "signals", "deletes": deletes}
 }
 
 /// The write concern of all acknowledged writes.
@@ -442,6 +483,7 @@ fn collections() -> [(&'static str, Vec<Index>); 8] {
                 index("due", rawdoc! {"p": 1, "due": 1}, Some(cstr!("due"))),
                 index("key", rawdoc! {"k": 1, "_id": 1}, Some(cstr!("k"))),
                 index("status", rawdoc! {"s": 1, "_id": 1}, None),
+                index("definition", rawdoc! {"d": 1, "_id": 1}, None),
             ],
         ),
         ("signals", vec![index("due", rawdoc! {"p": 1, "due": 1, "at": 1, "_id.s": 1}, None)]),
@@ -524,6 +566,7 @@ async fn find_some(
     let size = signed(limit.max(1) as u64).min(i64::from(i32::MAX));
     let mut command = rawdoc! {
         "find": collection, "filter": filter, "sort": sort, "limit": size, "batchSize": size, "readConcern": {"level": "majority"},
+        "maxTimeMS": FIND_MS_MAX,
     };
     if let Some(projection) = projection {
         command.append(cstr!("projection"), projection);
@@ -672,6 +715,7 @@ fn leases(documents: &[RawDocumentBuf], owner: &str, now_ms: i64) -> (Leases, Ve
             _ => {}
         }
     }
+    leases.free = free.len();
     (leases, free)
 }
 
@@ -691,10 +735,10 @@ impl Store for Mongo {
         Ok(())
     }
 
-    async fn definitions(&self) -> Stored<Vec<Definition>> {
+    async fn definitions(&self) -> Stored<Vec<Deployed>> {
         let sort = rawdoc! {"number": 1};
         let rows = self.find_all("definitions", rawdoc! {}, sort, usize::from(u16::MAX)).await?;
-        Ok(rows.iter().filter_map(|row| documents::of_json(row, "b").ok()).collect())
+        Ok(readable(&rows, documents::deployed))
     }
 
     async fn deployed(&self) -> Stored<u64> {
@@ -757,9 +801,7 @@ impl Store for Mongo {
     async fn due(&self, partitions: &[u16], until_ms: u64, limit: usize) -> Stored<Due> {
         let mut due = Due::default();
         for partitions in partitions.chunks(PARTITIONS_MAX) {
-            let mut list = RawArrayBuf::new();
-            partitions.iter().for_each(|partition| list.push(i32::from(*partition)));
-            let filter = rawdoc! {"p": {"$in": list}, "due": {"$lte": signed(until_ms)}};
+            let filter = rawdoc! {"p": {"$in": numbers(partitions)}, "due": {"$lte": signed(until_ms)}};
             let (signals, records) = tokio::try_join!(
                 self.find_all("signals", filter.clone(), rawdoc! {"due": 1, "at": 1, "_id.s": 1}, limit),
                 self.find_all("instances", filter, rawdoc! {"due": 1}, limit),
@@ -799,16 +841,25 @@ impl Store for Mongo {
         Ok(results)
     }
 
+    async fn forget(&self, partitions: &[u16], before_ms: u64) -> Stored<()> {
+        for partitions in partitions.chunks(PARTITIONS_MAX) {
+            let filter = rawdoc! {"p": {"$in": numbers(partitions)}, "due": FORGOTTEN, "at": {"$lt": signed(before_ms)}};
+            self.pool.write(&deletion(filter)).await?;
+        }
+        Ok(())
+    }
+
     /// Removes signals durably: an instance forgets the ids of signals whose removal is certain.
     async fn remove(&self, signals: &[SignalKey]) -> Stored<()> {
         let ids: Vec<_> = signals.iter().map(|key| documents::signal_id(&key.instance, &key.id)).collect();
-        self.delete("signals", &ids).await
+        self.remove_waiting(&ids).await
     }
 
     async fn postpone(&self, signals: &[Postponed]) -> Stored<()> {
         let statement = |signal: &Postponed| {
             let set = rawdoc! {"due": signed(signal.due_ms), "n": i64::from(signal.attempts)};
-            rawdoc! {"q": {"_id": documents::signal_id(&signal.key.instance, &signal.key.id)}, "u": {"$set": set}}
+            let id = documents::signal_id(&signal.key.instance, &signal.key.id);
+            rawdoc! {"q": {"_id": id, "due": {"$lt": FORGOTTEN}}, "u": {"$set": set}}
         };
         let statements: Vec<_> = signals.iter().map(statement).collect();
         for group in groups(&statements)? {
@@ -921,8 +972,35 @@ impl Store for Mongo {
         Ok(rows.iter().filter_map(|row| documents::found(row)).collect())
     }
 
+    async fn backlog(&self, now_ms: u64, limit: usize) -> Stored<usize> {
+        let all: Vec<_> = (0..self.partitions).collect();
+        let mut count = 0;
+        for partitions in all.chunks(PARTITIONS_MAX) {
+            let filter = rawdoc! {"p": {"$in": numbers(partitions)}, "due": {"$lte": signed(now_ms)}};
+            let rest = signed((limit - count) as u64).min(i64::from(i32::MAX));
+            if rest == 0 {
+                break;
+            }
+            let command = rawdoc! {"count": "signals", "query": filter, "limit": rest};
+            let found = number(&self.pool.run(&command).await?, "n").unwrap_or_default();
+            count += usize::try_from(found).unwrap_or_default().min(limit - count);
+        }
+        Ok(count)
+    }
+
+    async fn signals_of(&self, instance: &str, limit: usize) -> Stored<Vec<Signal>> {
+        // Every id is a text, and each text comes before every document.
+        let after = documents::signal_id(instance, "");
+        let before = rawdoc! {"i": instance, "s": {}};
+        let filter = rawdoc! {"_id": {"$gt": after, "$lt": before}, "due": {"$lt": FORGOTTEN}};
+        let rows = self.find_all("signals", filter, rawdoc! {"_id": 1}, limit).await?;
+        Ok(readable(&rows, documents::of_signal))
+    }
+
     async fn signals(&self, after: Option<&SignalKey>, limit: usize) -> Stored<Vec<Signal>> {
-        let rows = self.find_all("signals", later(after), rawdoc! {"_id": 1}, limit).await?;
+        let mut filter = later(after);
+        filter.append(cstr!("due"), rawdoc! {"$lt": FORGOTTEN});
+        let rows = self.find_all("signals", filter, rawdoc! {"_id": 1}, limit).await?;
         Ok(readable(&rows, documents::of_signal))
     }
 }
@@ -968,6 +1046,13 @@ fn task_change(row: &TaskRow) -> Stored<RawDocumentBuf> {
 /// hides no other.
 fn readable<T>(documents: &[RawDocumentBuf], read: impl Fn(&RawDocument) -> Stored<T>) -> Vec<T> {
     documents.iter().filter_map(|document| read(document).ok()).collect()
+}
+
+/// Partitions as a list.
+fn numbers(partitions: &[u16]) -> RawArrayBuf {
+    let mut list = RawArrayBuf::new();
+    partitions.iter().for_each(|partition| list.push(i32::from(*partition)));
+    list
 }
 
 /// The filter for all keys after `after`.

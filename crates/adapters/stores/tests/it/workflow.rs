@@ -249,7 +249,7 @@ fn at_version(id: &str, version: u64) -> Record {
 }
 
 fn changes(version: u64) -> Vec<Commit> {
-    ["a", "b"].map(|id| Commit { record: at_version(id, version), consumed: vec!["1".into()] }).to_vec()
+    ["a", "b"].map(|id| Commit { consumed: vec!["1".into()], ..Commit::of(at_version(id, version)) }).to_vec()
 }
 
 fn lease(owner: &str, ttl_ms: u64) -> LeaseRequest {

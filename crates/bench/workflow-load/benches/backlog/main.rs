@@ -210,7 +210,7 @@ async fn step(store: &impl Store, name: &str, consumed: Vec<String>, record: Rec
     let begin = now();
     let due = store.due(&partitions, wall_ms(), LIMIT).await?;
     let is_signal = !consumed.is_empty();
-    let committed = store.commit(&[Commit { record, consumed: consumed.clone() }]).await?;
+    let committed = store.commit(&[Commit { consumed: consumed.clone(), ..Commit::of(record) }]).await?;
     let took_ns = now().since(begin);
     let found = if is_signal {
         due.signals.iter().map(|signal| signal.instance.clone()).collect::<Vec<_>>()

@@ -57,8 +57,20 @@ impl Definition {
 fn is_literal(name: &str, value: &Value) -> bool {
     let name = name.to_ascii_lowercase();
     let is_secret = NAMES.contains(&name.as_str()) || PARTS.iter().any(|part| name.contains(part));
-    let refers = parts(value.as_str().unwrap_or_default()).iter().any(|part| matches!(part, Part::Secret(_)));
-    is_secret && !refers
+    is_secret && !is_reference(value.as_str().unwrap_or_default())
+}
+
+/// Whether a value names secrets and has no other content than a scheme, as in `Bearer ${crm}`, and names of fields, as in `session=${crm}`.
+fn is_reference(value: &str) -> bool {
+    let parts = parts(value);
+    let texts = parts.iter().filter_map(|part| match part {
+        Part::Text(text) => Some(*text),
+        Part::Secret(_) => None,
+    });
+    let words = texts.flat_map(|text| text.split([' ', '\t', ',', ';', '"'])).filter(|word| !word.is_empty());
+    let is_scheme = |at: usize, word: &str| at == 0 && word.bytes().all(|byte| byte.is_ascii_alphabetic());
+    let is_fixed = |(at, word): (usize, &str)| is_scheme(at, word) || word.ends_with('=');
+    parts.iter().any(|part| matches!(part, Part::Secret(_))) && words.enumerate().all(is_fixed)
 }
 
 /// Visits the headers of all HTTP steps.
@@ -95,7 +107,14 @@ mod tests {
 
     #[test]
     fn a_literal_secret_is_found_and_masked_and_a_reference_is_not() {
-        for header in ["Authorization: Bearer hunter2", "x-api-key: hunter2", "X-Auth-Token: hunter2"] {
+        for header in [
+            "Authorization: Bearer hunter2",
+            "x-api-key: hunter2",
+            "X-Auth-Token: hunter2",
+            "Authorization: 'Bearer hunter2 ${x}'",
+            "Authorization: 'Bearer ${x}hunter2'",
+            "cookie: 'id=hunter2; session=${x}'",
+        ] {
             let definition = definition(header);
             assert!(definition.literal_secret().is_some(), "{header}");
             let shown = definition.masked().to_string();
@@ -104,8 +123,10 @@ mod tests {
                 "{shown}"
             );
         }
-        let referring = definition("authorization: 'Bearer ${crm}'");
-        assert_eq!(referring.literal_secret(), None);
-        assert!(referring.masked().to_string().contains("Bearer ${crm}"));
+        for value in ["Bearer ${crm}", "${crm}", "session=${crm}; csrf=${token}"] {
+            let referring = definition(&format!("authorization: '{value}'"));
+            assert_eq!(referring.literal_secret(), None, "{value}");
+            assert!(referring.masked().to_string().contains(value));
+        }
     }
 }

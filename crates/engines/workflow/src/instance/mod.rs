@@ -14,8 +14,8 @@ use serde_json::Value;
 pub use effect::{DeadLetter, DeadReason, Effect, Parent, StartRequest, TaskRow, TaskStatus, Work};
 pub use encoding::{DecodeError, EncodeError, NESTING_MAX, STATE_BYTES_MAX, nesting};
 pub use history::{History, How, VISITS_MAX, Visit};
-pub(crate) use signal::weight;
 pub use signal::{Act, Body, Ended, Signal, Unreadable};
+pub(crate) use signal::{bytes_of, weight};
 pub use token::{Loop, Token, Wait};
 
 use crate::definition::Version;

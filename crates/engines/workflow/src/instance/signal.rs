@@ -192,7 +192,7 @@ pub(crate) const fn weight(bytes: usize) -> usize {
 }
 
 /// Bytes of a value in memory, about.
-pub(super) fn bytes_of(value: &Value) -> usize {
+pub(crate) fn bytes_of(value: &Value) -> usize {
     match value {
         Value::Null | Value::Bool(_) | Value::Number(_) => VALUE_BYTES,
         Value::String(text) => VALUE_BYTES + text.len(),

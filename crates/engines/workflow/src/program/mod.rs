@@ -3,10 +3,12 @@
 mod compile;
 mod emit;
 mod limits;
+mod url;
 
 use std::fmt;
 
 pub use compile::Problem;
+pub use url::Url;
 
 use crate::cron::Cron;
 use crate::definition::{Join, Method, OnFailure, OnTimeout, Version};

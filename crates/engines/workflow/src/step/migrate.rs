@@ -5,7 +5,7 @@ use std::mem::discriminant;
 
 use super::run::Run;
 use crate::instance::{State, TaskStatus, Wait};
-use crate::program::Program;
+use crate::program::{Kind, Program};
 
 /// The paths of the instance's nodes that the other version does not have, or has as another kind of step. The dry run of a migration:
 /// an instance can move if no path is missing.
@@ -20,7 +20,7 @@ pub fn missing(from: &Program, to: &Program, state: &State) -> Vec<String> {
 }
 
 /// The state on the other version. Kept signals reach the waits that the other version has for them. The rows of open tasks are
-/// written anew, as the other version describes the tasks.
+/// written anew, as the other version describes the tasks. A timeout that the other version changes counts from the beginning of the wait.
 ///
 /// # Errors
 ///
@@ -30,6 +30,7 @@ pub fn migrate(from: &Program, to: &Program, mut state: State, now_ms: u64) -> R
     if !missing.is_empty() {
         return Err(missing);
     }
+    let retimed: Vec<_> = state.tokens.iter().map(|token| retimed(from, to, token.at)).collect();
     let moved = |at: &mut usize| *at = counterpart(from, to, *at).unwrap_or(*at);
     for token in &mut state.tokens {
         moved(&mut token.at);
@@ -40,12 +41,45 @@ pub fn migrate(from: &Program, to: &Program, mut state: State, now_ms: u64) -> R
     state.version = to.version.clone();
     state.changed_ms = now_ms;
     let mut run = Run::new(to, state, now_ms);
+    run.retime(&retimed);
     run.settle_in();
     run.advance();
     Ok(run.state)
 }
 
+/// The timeout of a node in the other version, if the other version changes it.
+fn retimed(from: &Program, to: &Program, at: usize) -> Option<Option<u64>> {
+    let (before, after) = (timeout_ms(from, at)?, timeout_ms(to, counterpart(from, to, at)?)?);
+    (before != after).then_some(after)
+}
+
+/// The timeout of a node that waits for a signal or a person.
+fn timeout_ms(program: &Program, at: usize) -> Option<Option<u64>> {
+    match &program.node(at)?.kind {
+        Kind::Wait(wait) => Some(wait.timeout_ms),
+        Kind::Task(task) => Some(task.timeout_ms),
+        _ => None,
+    }
+}
+
 impl Run<'_> {
+    /// Gives waiting tokens their new timeouts.
+    fn retime(&mut self, retimed: &[Option<Option<u64>>]) {
+        for (index, timeout_ms) in retimed.iter().enumerate() {
+            let Some(timeout_ms) = timeout_ms else { continue };
+            let since_ms = self.since_ms(self.token(index).visit);
+            if let Wait::Signal { due_ms } | Wait::Task { due_ms, .. } = &mut self.state.tokens[index].wait {
+                *due_ms = timeout_ms.map(|timeout_ms| since_ms.saturating_add(timeout_ms));
+            }
+        }
+    }
+
+    /// The beginning of a visit; now if the history has forgotten it.
+    fn since_ms(&self, visit: u64) -> u64 {
+        let open = self.state.history.visits.iter().rev().find(|known| known.number == visit);
+        open.map_or(self.now_ms, |open| self.state.started_ms.saturating_add_signed(open.entered_ms))
+    }
+
     /// Repeats, for each waiting token, the actions on entering its node, as the new version defines them.
     fn settle_in(&mut self) {
         for index in 0..self.state.tokens.len() {

@@ -91,6 +91,12 @@ pub enum Ignored {
 
 /// The next state and the consequence of an input. Pending calls follow from the state ([`calls`]), and so do pending effects (its outbox).
 pub fn step(program: &Program, state: State, input: Input, now_ms: u64) -> (State, Outcome) {
+    let (state, outcome, _) = counted(program, state, input, now_ms);
+    (state, outcome)
+}
+
+/// The same, with the steps of the jq programs that it evaluated.
+pub(crate) fn counted(program: &Program, state: State, input: Input, now_ms: u64) -> (State, Outcome, u64) {
     let mut run = Run::new(program, state, now_ms);
     let outcome = match input {
         Input::Signal(signal) => run.signal(signal),
@@ -102,5 +108,36 @@ pub fn step(program: &Program, state: State, input: Input, now_ms: u64) -> (Stat
         run.advance();
         run.state.changed_ms = now_ms;
     }
-    (run.state, outcome)
+    (run.state, outcome, run.steps.get())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::expression::STEPS_MAX;
+    use crate::file::read;
+    use crate::instance::{StartRequest, Status};
+
+    #[test]
+    fn the_programs_of_one_step_share_a_bound_and_the_rest_follows() {
+        let text = "name: a\nsteps:\n- wait: {signal: go}\n- repeat: {max: 100, steps: [{set: {value: '.n += ([range(5000)] | length)'}}]}\n";
+        let program = read(text).unwrap().1;
+        let (id, definition) = ("i".to_owned(), "a".to_owned());
+        let request =
+            StartRequest { id, definition, key: None, parent: None, depth: 0, input: json!({"n": 0}) };
+        let mut state = start(&program, request, 0).unwrap();
+        let mut input = Input::Signal(Signal::named("i", "s", "go", Value::Null, 0));
+        let mut count = 0;
+        while state.status == Status::Running {
+            let (next, outcome, steps) = counted(&program, state, input, 0);
+            assert_eq!(outcome, Outcome::Applied);
+            assert!(steps < 2 * STEPS_MAX, "{steps} steps");
+            assert!(next.status.is_ended() || next.due_ms() == Some(0), "the rest is due at once");
+            (state, input, count) = (next, Input::Due, count + 1);
+        }
+        assert!(state.status == Status::Done && state.data["n"] == 500_000, "{state:?}");
+        assert!(count > 1);
+    }
 }

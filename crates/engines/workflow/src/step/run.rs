@@ -1,8 +1,10 @@
 //! Holds one step's state, and the changes that all inputs share.
 
+use std::cell::Cell;
+
 use serde_json::{Map, Value};
 
-use crate::expression::{Expression, Scope};
+use crate::expression::{Expression, STEPS_MAX, Scope};
 use crate::instance::{Effect, How, State, Status, Token, Wait, Work};
 use crate::program::Program;
 use crate::step::{Ignored, Outcome};
@@ -21,19 +23,22 @@ pub(super) struct Run<'a> {
     /// The number of visits before this step. A call of a later visit cannot have begun.
     pub visits_before: u64,
     outbox_weight: usize,
+    /// The steps of jq programs so far.
+    pub steps: Cell<u64>,
 }
 
 impl<'a> Run<'a> {
     pub fn new(program: &'a Program, state: State, now_ms: u64) -> Self {
         let visits_before = state.visits;
         let outbox_weight = state.outbox.iter().map(Effect::weight).sum();
-        Self { program, state, now_ms, visits_before, outbox_weight }
+        Self { program, state, now_ms, visits_before, outbox_weight, steps: Cell::new(0) }
     }
 
-    /// Moves tokens until each waits.
+    /// Moves tokens until each waits. The jq programs of all moves share the bound of one program: the rest follows in the next step.
     pub fn advance(&mut self) {
         for _ in 0..MOVES_MAX {
-            if !self.state.status.is_active() || self.is_outbox_full() {
+            let is_over = self.is_outbox_full() || self.steps.get() >= STEPS_MAX;
+            if !self.state.status.is_active() || is_over {
                 return;
             }
             let ready = self.state.tokens.iter().position(|token| token.wait == Wait::Ready);
@@ -122,6 +127,7 @@ impl<'a> Run<'a> {
             key: self.state.key.as_deref(),
             now_ms: self.now_ms,
             data: &self.state.data,
+            steps: &self.steps,
         }
     }
 

@@ -1,8 +1,8 @@
 //! Starts instances, sends signals and waits for ends, in a process with or without a worker.
 
 use std::pin::pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures_util::future::{Either, select};
 
@@ -13,7 +13,7 @@ use super::watch::Watchers;
 use crate::definition::Definition;
 use crate::group::Group;
 use crate::instance::{Act, Body, EncodeError, KEPT_MAX, Signal, StartRequest, State, nesting};
-use crate::port::{Clock, Inserted, Record, SignalKey, Store, StoreError, partition_of};
+use crate::port::{Clock, Inserted, Record, Store, StoreError, partition_of};
 use crate::program::{Problem, Program};
 use crate::step::{ID_BYTES_MAX, StartError, is_derived, is_id, is_internal, start};
 
@@ -32,6 +32,8 @@ const DELAY_FREE_MS: u64 = 60_000;
 const EARLY_DELAY_MAX_MS: u64 = 24 * 3_600_000;
 /// Waiting signals to an instance that does not exist yet, at most: as many as an instance keeps.
 const EARLY_MAX: usize = KEPT_MAX;
+/// The shortest time between two counts of the store's due signals.
+const COUNT_EVERY_MS: u64 = 1_000;
 /// The first pause between two looks at an instance that another process may end. It doubles.
 const PAUSE_MIN_MS: u64 = 50;
 /// The longest pause between two looks.
@@ -47,7 +49,8 @@ pub struct Client<S> {
     pub mailbox: Mailbox,
     /// Signals, starts and calls that wait in the worker's memory.
     pub backlog: Arc<AtomicUsize>,
-    /// Waiting work above which senders are refused.
+    /// Waiting work above which senders are refused: in this process, or in the store, whose signals other processes may apply. `usize::MAX`:
+    /// senders are never refused.
     pub backlog_max: usize,
     /// Waits for ends.
     pub watchers: Watchers,
@@ -55,16 +58,36 @@ pub struct Client<S> {
     pub groups: Groups,
 }
 
-/// Gathers starts and signals of concurrent callers, so that they wait for the disk together.
+/// Gathers starts and signals of concurrent callers, so that they wait for the disk together. They also share what is known about the store's backlog.
 #[derive(Debug)]
 pub struct Groups {
     starts: Group<Record, Inserted>,
     signals: Group<Signal, Inserted>,
+    counted: Mutex<Counted>,
+}
+
+/// The last count of the store's due signals.
+#[derive(Debug, Default)]
+struct Counted {
+    at_ms: Option<u64>,
+    count: usize,
+}
+
+impl Counted {
+    /// Whether a count is due. If so, it counts as the last one, so that concurrent callers do not count, too.
+    fn is_due(&mut self, now_ms: u64) -> bool {
+        let is_recent = |at_ms: u64| (at_ms..at_ms.saturating_add(COUNT_EVERY_MS)).contains(&now_ms);
+        let is_due = !self.at_ms.is_some_and(is_recent);
+        if is_due {
+            self.at_ms = Some(now_ms);
+        }
+        is_due
+    }
 }
 
 impl Default for Groups {
     fn default() -> Self {
-        Self { starts: Group::new(LANES), signals: Group::new(LANES) }
+        Self { starts: Group::new(LANES), signals: Group::new(LANES), counted: Mutex::default() }
     }
 }
 
@@ -74,9 +97,17 @@ pub enum ClientError {
     /// No definition has the name.
     #[error("no definition is named {0}: deploy it first")]
     UnknownDefinition(String),
+    /// A later version of this program deployed the definition.
+    #[error(
+        "this version of the program cannot read the latest definition {0}: upgrade it, or use a process that is upgraded"
+    )]
+    LaterDefinition(String),
     /// A definition is invalid.
     #[error("the definition is invalid: {}", .0.first().map_or("", |problem| problem.words.as_str()))]
     Definition(Vec<Problem>),
+    /// The name of a definition is one of those that the engine gives to schedules.
+    #[error("names that end in `.schedule` are the engine's own: choose another name for the definition")]
+    ScheduleName,
     /// A definition holds a secret, and every reader of the definition would see it.
     #[error(
         "the header `{0}` holds a literal secret: write a reference such as `Bearer ${{crm}}`, and give the secret `crm` to the workers"
@@ -88,6 +119,20 @@ pub enum ClientError {
     /// The state is too large.
     #[error(transparent)]
     Large(#[from] EncodeError),
+    /// The id belongs to an instance of another definition, or with another business key.
+    #[error(
+        "the id {instance} belongs to an instance of {} with {}: choose another id",
+        .definition,
+        .key.as_ref().map_or_else(|| "no key".to_owned(), |key| format!("the key {key}"))
+    )]
+    Taken {
+        /// The id.
+        instance: String,
+        /// The definition of the stored instance.
+        definition: String,
+        /// Its business key.
+        key: Option<String>,
+    },
     /// The signal is too large.
     #[error("the signal has {0} bytes, and {SIGNAL_BYTES_MAX} are allowed: keep large data elsewhere")]
     LargeSignal(usize),
@@ -122,7 +167,7 @@ pub enum ClientError {
     #[error("the assignee is invalid: use 1 to {ID_BYTES_MAX} bytes without control characters")]
     Assignee,
     /// Too much work waits.
-    #[error("{0} signals, starts and calls wait for this process: send it again later")]
+    #[error("at least {0} signals, starts and calls wait: send it again later")]
     Busy(usize),
     /// The worker of this process has died.
     #[error("the worker of this process has died: restart the process, and send the request again")]
@@ -143,6 +188,9 @@ impl<S: Store> Client<S> {
         if self.mailbox.is_dead() {
             return Err(ClientError::Dead);
         }
+        if definition.name.ends_with(".schedule") {
+            return Err(ClientError::ScheduleName);
+        }
         if let Some(header) = definition.literal_secret() {
             return Err(ClientError::LiteralSecret(header));
         }
@@ -157,11 +205,11 @@ impl<S: Store> Client<S> {
         self.align_schedules(&definition.name, now_ms).await
     }
 
-    /// Starts an instance: durable when the call returns.
+    /// Starts an instance: durable when the call returns. A repeated start changes nothing.
     ///
     /// # Errors
     ///
-    /// If the request is invalid, this process has too much work, or the store fails.
+    /// If the request is invalid, its id belongs to another instance, this process has too much work, or the store fails.
     pub async fn start(&self, request: StartRequest, now_ms: u64) -> Result<Inserted, ClientError> {
         // A sub-workflow with the same id would mistake this instance for itself.
         if is_derived(&request.id) {
@@ -186,10 +234,24 @@ impl<S: Store> Client<S> {
             }
         };
         let inserted = self.groups.starts.run(record.clone(), write).await?;
-        if inserted == Inserted::New {
-            self.mailbox.hint(Hint::Started(record));
+        match inserted {
+            Inserted::New => self.mailbox.hint(Hint::Started(record)),
+            Inserted::Known => self.check_same(&record).await?,
         }
         Ok(inserted)
+    }
+
+    /// Checks that a known instance is the wanted one. A repeated start may have another input, which changes nothing.
+    async fn check_same(&self, wanted: &Record) -> Result<(), ClientError> {
+        let stored = self.store.load(std::slice::from_ref(&wanted.id)).await?.into_iter().next().flatten();
+        let is_same =
+            |stored: &Record| stored.definition.name == wanted.definition.name && stored.key == wanted.key;
+        match stored.filter(|stored| !is_same(stored)) {
+            Some(Record { id, definition, key, .. }) => {
+                Err(ClientError::Taken { instance: id, definition: definition.name, key })
+            }
+            None => Ok(()),
+        }
     }
 
     /// Sends a signal: durable when the call returns.
@@ -199,6 +261,7 @@ impl<S: Store> Client<S> {
     /// If the signal is invalid, this process has too much work, or the store fails.
     pub async fn publish(&self, signal: Signal) -> Result<Inserted, ClientError> {
         self.check_worker()?;
+        self.check_backlog(signal.sent_ms).await?;
         if !is_id(&signal.id) || !is_id(&signal.instance) {
             return Err(ClientError::SignalId);
         }
@@ -249,10 +312,8 @@ impl<S: Store> Client<S> {
         if delay_ms > EARLY_DELAY_MAX_MS {
             return Err(ClientError::EarlySignal(delay_ms));
         }
-        let before = SignalKey { instance: signal.instance.clone(), id: String::new() };
-        let waiting = self.store.signals(Some(&before), EARLY_MAX).await?;
-        let of_instance = waiting.iter().filter(|other| other.instance == signal.instance);
-        if of_instance.count() >= EARLY_MAX && waiting.iter().all(|other| other.id != signal.id) {
+        let waiting = self.store.signals_of(&signal.instance, EARLY_MAX).await?;
+        if waiting.len() >= EARLY_MAX && waiting.iter().all(|other| other.id != signal.id) {
             return Err(ClientError::EarlySignals);
         }
         Ok(())
@@ -300,7 +361,30 @@ impl<S: Store> Client<S> {
             Some(_) => drop(self.registry.refresh(&*self.store, now_ms).await),
             None => self.registry.refresh_now(&*self.store).await?,
         }
-        self.registry.latest(name).ok_or_else(|| ClientError::UnknownDefinition(name.into()))
+        let unknown = || match self.registry.is_unreadable(name) {
+            true => ClientError::LaterDefinition(name.into()),
+            false => ClientError::UnknownDefinition(name.into()),
+        };
+        self.registry.latest(name).ok_or_else(unknown)
+    }
+
+    /// Refuses signals while too many wait in the store, for whichever process.
+    async fn check_backlog(&self, now_ms: u64) -> Result<(), ClientError> {
+        if self.backlog_max == usize::MAX {
+            return Ok(());
+        }
+        let is_due = self.counted().is_due(now_ms);
+        if is_due {
+            let count = self.store.backlog(now_ms, self.backlog_max + 1).await;
+            // A store that does not answer now refuses the signal itself.
+            self.counted().count = count.unwrap_or(0);
+        }
+        let count = self.counted().count;
+        if count > self.backlog_max { Err(ClientError::Busy(count)) } else { Ok(()) }
+    }
+
+    fn counted(&self) -> MutexGuard<'_, Counted> {
+        self.groups.counted.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Refuses work that this process cannot do soon.

@@ -11,8 +11,11 @@ use super::left::Left;
 use super::registry::Registry;
 use super::settings::Settings;
 use super::slot::{Loaded, Slot, Stepped};
+use crate::expression::STEPS_MAX;
 use crate::instance::{DeadLetter, DeadReason, Signal, State, weight};
-use crate::port::{Commit, Committed, Due, Postponed, Record, SignalKey, StoreError, Stored, partition_of};
+use crate::port::{
+    Commit, Committed, Deployed, Due, Postponed, Record, SignalKey, StoreError, Stored, partition_of,
+};
 
 /// The time before the worker looks again at an instance whose definition or form is unknown.
 const UNREADABLE_MS: u64 = 5_000;
@@ -22,6 +25,12 @@ const UNKNOWN_MS: u64 = 500;
 const CLOCK_BACK_MS: u64 = 1_000;
 /// The longest time before an instance whose change failed is tried again. The first one is `poll_min_ms`; it doubles.
 const PAUSE_MAX_MS: u64 = 5_000;
+/// Steps of jq programs in one turn at most, about: half a second. A longer turn would delay the renewal of leases.
+const TURN_STEPS_MAX: u64 = 5 * STEPS_MAX;
+/// Signals of the near future in memory at most. Later ones stay in the store until these are due.
+const DELAYED_MAX: usize = 512;
+/// The time between two removals of forgotten signals.
+const FORGET_EVERY_MS: u64 = 60_000;
 /// Time after which a worker without work looks again at its clock.
 const WAKE_MAX_MS: u64 = 60_000;
 
@@ -36,9 +45,16 @@ pub struct Core {
     generations: u64,
     /// Instances to look at in this turn.
     touched: BTreeSet<String>,
+    /// Instances that the bound of steps left to the next turn.
+    later: BTreeSet<String>,
+    /// The steps of jq programs in this turn.
+    turn_steps: u64,
     alarms: BinaryHeap<Reverse<(u64, String)>>,
     /// Signals of the near future.
     delayed: BTreeMap<(u64, SignalKey), Signal>,
+    delayed_weight: usize,
+    /// Whether further signals of the near future stayed in the store.
+    is_delayed_cut: bool,
     scan_at_ms: u64,
     scan_gap_ms: u64,
     is_scanning: bool,
@@ -69,8 +85,12 @@ pub struct Core {
     weight: usize,
     looks: u64,
     last_ms: u64,
+    /// The moment of the next removal of forgotten signals.
+    forget_at_ms: Option<u64>,
     /// The definitions are not loaded again before this moment.
     definitions_at_ms: u64,
+    /// Instances whose migrations wait for the definitions.
+    asked: BTreeSet<String>,
 }
 
 /// Whether the store removes consumed signals with a commit.
@@ -93,8 +113,12 @@ impl Core {
             slots: BTreeMap::new(),
             generations: 0,
             touched: BTreeSet::new(),
+            later: BTreeSet::new(),
+            turn_steps: 0,
             alarms: BinaryHeap::new(),
             delayed: BTreeMap::new(),
+            delayed_weight: 0,
+            is_delayed_cut: false,
             scan_at_ms: 0,
             scan_gap_ms,
             is_scanning: false,
@@ -116,7 +140,9 @@ impl Core {
             weight: 0,
             looks: 0,
             last_ms: 0,
+            forget_at_ms: None,
             definitions_at_ms: 0,
+            asked: BTreeSet::new(),
         }
     }
 
@@ -146,11 +172,7 @@ impl Core {
             }
             Happened::Scanned { limit, result } => self.scanned(limit, result, now_ms),
             Happened::Loaded { tags, result } => self.loaded(tags, result, now_ms),
-            Happened::Defined(result) => {
-                if let Ok(definitions) = result {
-                    self.registry.learn(&definitions);
-                }
-            }
+            Happened::Defined(result) => self.defined(result, now_ms),
             Happened::Committed { results } => self.committed(results, now_ms),
             Happened::Settled { keys, result } => self.settled(keys, &result, now_ms),
             Happened::Drained { done, records, signals } => {
@@ -171,13 +193,30 @@ impl Core {
         }
     }
 
+    /// Takes over the definitions, and looks again at the migrations that wait for them.
+    fn defined(&mut self, result: Stored<Vec<Deployed>>, now_ms: u64) {
+        let asked = take(&mut self.asked);
+        let Ok(definitions) = result else {
+            let again_ms = now_ms.saturating_add(self.settings.poll_min_ms);
+            return asked.iter().for_each(|id| self.alarm(Some(again_ms), id, now_ms));
+        };
+        self.registry.learn(&definitions);
+        for id in asked {
+            if let Some(slot) = self.slots.get_mut(&id) {
+                slot.has_asked = true;
+                self.touched.insert(id);
+            }
+        }
+    }
+
     /// The moment of the next `Tick`.
     pub fn wake_ms(&self) -> u64 {
         let alarm = self.alarms.peek().map(|Reverse((at_ms, _))| *at_ms);
         let delayed = self.delayed.keys().next().map(|(at_ms, _)| *at_ms);
         let scan = (!self.is_scanning && !self.held.is_empty()).then_some(self.scan_at_ms);
         let load = (!self.missing.is_empty()).then_some(self.load_at_ms);
-        [alarm, delayed, scan, load].into_iter().flatten().fold(self.held.wake_ms(), u64::min)
+        let later = (!self.later.is_empty()).then_some(self.last_ms);
+        [alarm, delayed, scan, load, later].into_iter().flatten().fold(self.held.wake_ms(), u64::min)
     }
 
     /// The same, but never far away: a clock may jump.
@@ -209,6 +248,7 @@ impl Core {
             self.scan_at_ms = now_ms;
             self.definitions_at_ms = now_ms;
             self.load_at_ms = now_ms;
+            self.forget_at_ms = None;
         }
         is_back
     }
@@ -224,7 +264,10 @@ impl Core {
                     self.adopt(record, now_ms);
                 }
             }
-            Hint::Published(signal) if self.owns(&signal.instance, now_ms) => self.receive(signal, now_ms),
+            Hint::Published(signal) if self.owns(&signal.instance, now_ms) => {
+                self.receive(signal, now_ms);
+                self.scan_at_ms = self.scan_at_ms.min(self.delayed_until_ms().unwrap_or(u64::MAX));
+            }
             Hint::Work => self.scan_soon(now_ms),
             Hint::Partitions(partitions) => {
                 if partitions.iter().any(|partition| self.held.epoch(*partition, now_ms).is_some()) {
@@ -255,12 +298,10 @@ impl Core {
         self.scan_gap_ms = self.settings.poll_min_ms;
     }
 
-    fn receive(&mut self, signal: Signal, now_ms: u64) {
+    /// Takes a signal; returns whether it is in memory now.
+    fn receive(&mut self, signal: Signal, now_ms: u64) -> bool {
         if signal.due_ms > now_ms {
-            if signal.due_ms <= now_ms.saturating_add(self.settings.ahead_ms) {
-                self.delayed.insert((signal.due_ms, SignalKey::of(&signal)), signal);
-            }
-            return;
+            return signal.due_ms <= now_ms.saturating_add(self.settings.ahead_ms) && self.delay(signal);
         }
         let instance = signal.instance.clone();
         let slot = self.slot(&instance);
@@ -271,6 +312,33 @@ impl Core {
             self.missing.insert(instance.clone());
         }
         self.touched.insert(instance);
+        true
+    }
+
+    /// Takes a signal of the near future, and drops the latest one if there are too many; returns whether the signal stays.
+    fn delay(&mut self, signal: Signal) -> bool {
+        let key = (signal.due_ms, SignalKey::of(&signal));
+        self.delayed_weight += signal.weight();
+        if let Some(before) = self.delayed.insert(key.clone(), signal) {
+            self.delayed_weight -= before.weight();
+        }
+        while self.is_delayed_full()
+            && self.delayed.len() > 1
+            && let Some((_, latest)) = self.delayed.pop_last()
+        {
+            self.delayed_weight -= latest.weight();
+            self.is_delayed_cut = true;
+        }
+        self.delayed.contains_key(&key)
+    }
+
+    fn is_delayed_full(&self) -> bool {
+        self.delayed.len() > DELAYED_MAX || self.delayed_weight > self.settings.signals_max
+    }
+
+    /// The moment up to which the signals of the near future are in memory, if some did not fit.
+    fn delayed_until_ms(&self) -> Option<u64> {
+        self.delayed.keys().next_back().map(|(due_ms, _)| *due_ms).filter(|_| self.is_delayed_cut)
     }
 
     /// The slot of an instance.
@@ -324,8 +392,7 @@ impl Core {
             let key = SignalKey::of(&signal);
             let is_old = known || gone.contains(&key) || self.delayed.contains_key(&(signal.due_ms, key));
             if !is_old && self.owns(&signal.instance, now_ms) {
-                is_new = true;
-                self.receive(signal, now_ms);
+                is_new |= self.receive(signal, now_ms);
             }
         }
         let doubled = self.scan_gap_ms.saturating_mul(2).min(self.settings.poll_max_ms);
@@ -333,6 +400,8 @@ impl Core {
         self.is_more = is_full && is_new;
         // A hint may have asked for a scan while this one was under way.
         self.scan_at_ms = self.scan_at_ms.min(now_ms.saturating_add(self.scan_gap_ms));
+        // The signals that did not fit follow these.
+        self.scan_at_ms = self.scan_at_ms.min(self.delayed_until_ms().unwrap_or(u64::MAX));
     }
 
     /// Takes a record of a scan; returns whether the worker did not know it.
@@ -415,7 +484,7 @@ impl Core {
         let tag = Tag { instance: record.id.clone(), generation: self.generations };
         let due_ms = record.due_ms.map(|_| due_ms);
         let record = Record { version: record.version + 1, epoch, due_ms, note: Some(words), ..record };
-        self.deferred.insert(record.id.clone(), (tag, Commit { record, consumed: Vec::new() }));
+        self.deferred.insert(record.id.clone(), (tag, Commit::of(record)));
     }
 
     /// Begins the commits that postpone unreadable instances.
@@ -585,10 +654,13 @@ impl Core {
     fn pump(&mut self, now_ms: u64) {
         self.ask_for_partitions(now_ms);
         self.ring(now_ms);
-        let touched = take(&mut self.touched);
-        for id in &touched {
+        self.turn_steps = 0;
+        let mut touched = take(&mut self.touched);
+        let first = take(&mut self.later);
+        for id in first.iter().chain(touched.difference(&first)) {
             self.work(id, now_ms);
         }
+        touched.extend(first);
         self.serve(now_ms);
         self.commit(&touched, now_ms);
         self.postpone_unreadable();
@@ -596,7 +668,19 @@ impl Core {
         self.drain(&touched, now_ms);
         self.settle();
         self.scan(now_ms);
+        self.forget_signals(now_ms);
         self.evict(&touched);
+    }
+
+    /// Lets the store forget signals, now and then: scans wake the worker often enough.
+    fn forget_signals(&mut self, now_ms: u64) {
+        let at_ms = *self.forget_at_ms.get_or_insert(now_ms.saturating_add(FORGET_EVERY_MS));
+        if now_ms < at_ms || self.held.is_empty() {
+            return;
+        }
+        self.forget_at_ms = None;
+        let before_ms = now_ms.saturating_sub(self.settings.recognised_ms);
+        self.jobs.push(Job::Forget { partitions: self.held.partitions(), before_ms });
     }
 
     fn ask_for_partitions(&mut self, now_ms: u64) {
@@ -616,6 +700,7 @@ impl Core {
         }
         while let Some(first) = self.delayed.first_entry().filter(|first| first.key().0 <= now_ms) {
             let signal = first.remove();
+            self.delayed_weight -= signal.weight();
             if self.owns(&signal.instance, now_ms) {
                 self.receive(signal, now_ms);
             }
@@ -639,9 +724,23 @@ impl Core {
             let until_ms = slot.paused_until_ms;
             return self.alarm(Some(until_ms), id, now_ms);
         }
+        let steps_max = TURN_STEPS_MAX.saturating_sub(self.turn_steps);
+        if steps_max == 0 {
+            self.later.insert(id.to_owned());
+            return;
+        }
         self.looks += 1;
         let before = slot.waiting;
-        let stepped = slot.work(&self.registry, now_ms);
+        let stepped = slot.work(&self.registry, now_ms, steps_max);
+        self.turn_steps = self.turn_steps.saturating_add(stepped.spent);
+        slot.has_asked &= !slot.signals.is_empty();
+        if stepped.must_ask {
+            self.jobs.extend(self.asked.is_empty().then_some(Job::Definitions));
+            self.asked.insert(id.to_owned());
+        }
+        if stepped.is_cut {
+            self.later.insert(id.to_owned());
+        }
         self.backlog = self.backlog.saturating_sub(before.saturating_sub(slot.waiting));
         slot.is_blocked = stepped.is_blocked;
         if slot.is_blocked {
@@ -770,12 +869,12 @@ impl Core {
         self.weight = self.weight.saturating_sub(slot.weight);
         slot.weight = weight(record.body.len());
         self.weight += slot.weight;
-        let consumed = take(&mut slot.consumed);
+        let (consumed, forgotten) = (take(&mut slot.consumed), take(&mut slot.forgotten));
         slot.committing = Some(consumed.clone());
         slot.confirming = take(&mut slot.refused);
         (slot.is_dirty, slot.is_doubtful, slot.has_result, slot.hold_until_ms) = (false, false, false, None);
         let tag = Tag { instance: id.to_owned(), generation: slot.generation };
-        Ok(Some((tag, Commit { record, consumed })))
+        Ok(Some((tag, Commit { record, consumed, forgotten })))
     }
 
     /// Does the effects of stored states.
@@ -821,7 +920,9 @@ impl Core {
         }
         (self.is_scanning, self.is_more) = (true, false);
         self.scan_at_ms = u64::MAX;
-        let until_ms = now_ms.saturating_add(self.settings.ahead_ms);
+        let ahead_ms = now_ms.saturating_add(self.settings.ahead_ms);
+        let until_ms = self.delayed_until_ms().map_or(ahead_ms, |until_ms| until_ms.clamp(now_ms, ahead_ms));
+        self.is_delayed_cut &= !self.delayed.is_empty();
         // A scan also returns work that the worker knows: it must not hide other work.
         let is_due = |slot: &Slot| {
             let due_ms = slot.loaded.as_ref().and_then(|loaded| loaded.state.due_ms());
@@ -861,6 +962,7 @@ impl Core {
         self.weight = self.slots.values().map(|slot| slot.weight).sum();
         let all = self.partitions;
         self.delayed.retain(|(_, key), _| !partitions.contains(&partition_of(&key.instance, all)));
+        self.delayed_weight = self.delayed.values().map(Signal::weight).sum();
     }
 
     /// Drops instances that do nothing: ended ones at once, others above the limit.
@@ -887,7 +989,7 @@ mod tests {
 
     use super::*;
     use crate::definition::{ContinueWith, Definition, Repeat, Set, Step, Task};
-    use crate::instance::{StartRequest, Status};
+    use crate::instance::{Body, StartRequest, Status};
     use crate::memory::{Memory, Removal};
     use crate::port::{Find, Inbox, Services, Store};
     use crate::step::{Call, CallError, start};
@@ -911,6 +1013,8 @@ mod tests {
         /// Scans, and the instances that they returned.
         scans: usize,
         rows: usize,
+        /// Signals that scans returned.
+        signals: usize,
         ended: usize,
     }
 
@@ -920,8 +1024,17 @@ mod tests {
             registry.add(definition).unwrap();
             let store = Memory::new(1, Removal::WithCommit);
             let core = Core::new(settings, registry.clone(), 1, true);
-            let mut lab =
-                Self { core, store, registry, jobs: Vec::new(), now_ms: 1_000, scans: 0, rows: 0, ended: 0 };
+            let mut lab = Self {
+                core,
+                store,
+                registry,
+                jobs: Vec::new(),
+                now_ms: 1_000,
+                scans: 0,
+                rows: 0,
+                signals: 0,
+                ended: 0,
+            };
             lab.tell(Happened::Tick);
             lab.perform_all();
             lab
@@ -939,6 +1052,7 @@ mod tests {
             if let Happened::Scanned { result: Ok(due), .. } = &done {
                 self.scans += 1;
                 self.rows += due.records.len();
+                self.signals += due.signals.len();
             }
             self.tell(done);
         }
@@ -1242,6 +1356,99 @@ mod tests {
         assert_eq!(stored[0].as_ref().unwrap().status, Status::Done);
         let started = Find { definition: Some("b".into()), limit: 1_000, ..Find::default() };
         assert_eq!(lab.store.find(&started).now_or_never().unwrap().unwrap().len(), 600);
+    }
+
+    #[test]
+    fn expensive_programs_of_many_instances_share_a_turn_and_all_of_them_run() {
+        let value = "{n: ([range(40000)] | length)}".to_owned();
+        let mut definition = Definition::new("a").wait("go");
+        definition.steps.push(Step::Set(Set { value, ..Set::default() }));
+        let mut lab = Lab::new(Settings::new("one"), &definition.wait("never"));
+        let ids: Vec<_> = (0..200).map(|number| format!("i{number}")).collect();
+        for id in &ids {
+            let record = lab.start(id);
+            lab.tell(Happened::Hint(Hint::Started(record)));
+        }
+        lab.perform_all();
+        let news: Vec<_> = ids.iter().map(|id| lab.publish(id, "s")).collect();
+        let jobs = lab.core.turn(news, lab.now_ms);
+        let changes = |job: &Job| if let Job::Commit(commits) = job { commits.len() } else { 0 };
+        let changed: usize = jobs.iter().map(changes).sum();
+        assert!((1..150).contains(&changed), "{changed} instances moved in one turn");
+        lab.jobs.extend(jobs);
+        while lab.core.wake_ms() <= lab.now_ms {
+            lab.tell(Happened::Tick);
+            lab.perform_all();
+        }
+        let stored = lab.store.load(&ids).now_or_never().unwrap().unwrap();
+        let is_moved = |record: &Record| State::decode(&record.body).unwrap().data["n"] == 40_000;
+        assert_eq!(stored.iter().flatten().filter(|record| is_moved(record)).count(), 200);
+    }
+
+    #[test]
+    fn a_migration_to_a_version_of_another_process_waits_for_the_definitions() {
+        let mut lab = Lab::new(Settings::new("one"), &Definition::new("a").wait("go"));
+        let mut to = Definition::new("a").wait("go").wait("more");
+        let record = lab.start("i");
+        lab.tell(Happened::Hint(Hint::Started(record)));
+        lab.perform_all();
+        let migrate = |lab: &mut Lab, id: &str, to: &Definition| {
+            let signal = Signal::new("i", id, Body::Migrate { to: to.version() }, 0);
+            lab.store.publish(std::slice::from_ref(&signal)).now_or_never().unwrap().unwrap();
+            lab.tell(Happened::Hint(Hint::Published(signal)));
+        };
+        // Another process deploys the version; its news is lost.
+        lab.store.deploy(std::slice::from_ref(&to), 0).now_or_never().unwrap().unwrap();
+        migrate(&mut lab, "1", &to);
+        let definitions = lab.take(|job| matches!(job, Job::Definitions));
+        lab.tell(Happened::Defined(Err(unavailable())));
+        drop(definitions);
+        while lab.jobs.is_empty() {
+            lab.now_ms = lab.core.wake_ms().max(lab.now_ms + 1);
+            lab.tell(Happened::Tick);
+        }
+        lab.perform_all();
+        let stored = lab.store.load(&["i".to_owned()]).now_or_never().unwrap().unwrap();
+        assert_eq!(stored[0].as_ref().unwrap().definition, to.version());
+        // No process has deployed this one.
+        to.steps.clear();
+        migrate(&mut lab, "2", &to);
+        lab.perform_all();
+        let letters = lab.store.dead(None, 10).now_or_never().unwrap().unwrap();
+        assert_eq!(letters.iter().map(|letter| letter.reason).collect::<Vec<_>>(), [DeadReason::Refused]);
+    }
+
+    #[test]
+    fn delayed_signals_are_read_a_few_times_and_applied_at_their_moment() {
+        let count = Set { value: "{n: ((.n // 0) + 1)}".into(), ..Set::default() };
+        let steps = Definition::new("a").wait("go").then(Step::Set(count)).steps;
+        let definition = Definition::new("a").then(Step::Repeat(Repeat { steps, ..Repeat::default() }));
+        let mut lab = Lab::new(Settings::new("one"), &definition);
+        let record = lab.start("i");
+        lab.tell(Happened::Hint(Hint::Started(record)));
+        lab.perform_all();
+        let signal = |number: u64| {
+            let signal = Signal::named("i", format!("s{number}"), "go", Value::Null, 0);
+            Signal { due_ms: 4_000 + number / 5, ..signal }
+        };
+        let signals: Vec<_> = (0..10_000).map(signal).collect();
+        lab.store.publish(&signals).now_or_never().unwrap().unwrap();
+        lab.tell(Happened::Hint(Hint::Work));
+        lab.perform_all();
+        let n = |lab: &Lab| {
+            let stored = lab.store.load(&["i".to_owned()]).now_or_never().unwrap().unwrap();
+            State::decode(&stored[0].as_ref().unwrap().body).unwrap().data["n"].as_u64().unwrap_or(0)
+        };
+        while n(&lab) < 10_000 {
+            assert!(lab.core.delayed.len() <= DELAYED_MAX);
+            lab.now_ms = lab.core.wake_ms().max(lab.now_ms + 1);
+            lab.tell(Happened::Tick);
+            lab.perform_all();
+            let due = (lab.now_ms + 1).saturating_sub(4_000) * 5;
+            assert!(n(&lab) <= due, "{} signals at {}", n(&lab), lab.now_ms);
+        }
+        assert!(lab.now_ms < 7_000, "{}", lab.now_ms);
+        assert!(lab.signals <= 50_000, "{} signals were read", lab.signals);
     }
 
     #[test]

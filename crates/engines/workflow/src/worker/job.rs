@@ -2,9 +2,10 @@
 
 use serde_json::Value;
 
-use crate::definition::Definition;
 use crate::instance::{DeadLetter, Effect, Signal, State, Status, weight};
-use crate::port::{Commit, Committed, Due, LeaseRequest, Leases, Postponed, Record, SignalKey, Stored};
+use crate::port::{
+    Commit, Committed, Deployed, Due, LeaseRequest, Leases, Postponed, Record, SignalKey, Stored,
+};
 use crate::step::{Answer, Call};
 
 /// An instance in a worker's memory. An instance that leaves the memory and comes back has another number, so that a late result
@@ -39,6 +40,13 @@ pub enum Job {
     Commit(Vec<(Tag, Commit)>),
     /// Removes signals.
     Remove(Vec<SignalKey>),
+    /// Lets the store forget signals that instances forgot before a moment. It has no result.
+    Forget {
+        /// The partitions.
+        partitions: Vec<u16>,
+        /// The moment.
+        before_ms: u64,
+    },
     /// Postpones signals.
     Postpone(Vec<Postponed>),
     /// Keeps dead letters.
@@ -103,7 +111,7 @@ pub enum Happened {
         result: Stored<Vec<Option<Record>>>,
     },
     /// Definitions were loaded.
-    Defined(Stored<Vec<Definition>>),
+    Defined(Stored<Vec<Deployed>>),
     /// Instances were changed.
     Committed {
         /// The instances and their results.

@@ -15,6 +15,10 @@ pub(super) struct Held {
     next_ms: u64,
     is_asking: bool,
     owners: usize,
+    /// The moment since which partitions have been free without interruption.
+    free_since_ms: Option<u64>,
+    /// The partitions that the worker asks for beyond its share, with those of its share, because other processes left them free.
+    beyond: usize,
 }
 
 impl Held {
@@ -58,7 +62,8 @@ impl Held {
             return None;
         }
         self.is_asking = true;
-        let want = usize::from(partitions).div_ceil(self.owners.max(1));
+        let share = usize::from(partitions).div_ceil(self.owners.max(1));
+        let want = share.max(self.beyond);
         let release: Vec<_> = self.epochs.keys().copied().skip(want).collect();
         self.epochs.retain(|partition, _| !release.contains(partition));
         Some(LeaseRequest { owner: settings.owner.clone(), ttl_ms: settings.ttl_ms, want, release })
@@ -83,6 +88,7 @@ impl Held {
         // A process has gone, so this worker's share has grown since the request: the next request follows at once.
         let has_gone = leases.owners < self.owners;
         self.next_ms = asked_ms.saturating_add(if has_gone { 0 } else { settings.ttl_ms / 3 });
+        self.note_free(settings, asked_ms, &leases);
         self.owners = leases.owners;
         let epochs: BTreeMap<_, _> = leases.held.iter().map(|lease| (lease.partition, lease.epoch)).collect();
         let lost = self.epochs.iter().filter(|(partition, epoch)| epochs.get(partition) != Some(epoch));
@@ -91,12 +97,77 @@ impl Held {
         self.epochs = epochs;
         (lost, is_new)
     }
+
+    /// Decides whether to claim more than a share. Other processes may limit how much they hold, and so leave partitions free for ever. Every
+    /// process claims its share within a lease, so those that are free for longer belong to whoever asks first. A change in the number of
+    /// processes leads back to equal shares.
+    fn note_free(&mut self, settings: &Settings, asked_ms: u64, leases: &Leases) {
+        if leases.owners != self.owners {
+            (self.free_since_ms, self.beyond) = (None, 0);
+        }
+        if leases.free == 0 {
+            self.free_since_ms = None;
+            return;
+        }
+        let since_ms = *self.free_since_ms.get_or_insert(asked_ms);
+        if asked_ms.saturating_sub(since_ms) >= settings.ttl_ms {
+            self.beyond = leases.held.len() + leases.free;
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use futures_util::FutureExt;
+
     use super::*;
-    use crate::port::Lease;
+    use crate::memory::{Memory, Removal};
+    use crate::port::{Lease, Store};
+
+    /// A process that holds at most `most` partitions.
+    struct Process {
+        settings: Settings,
+        held: Held,
+        most: usize,
+    }
+
+    impl Process {
+        fn new(owner: &str, most: usize) -> Self {
+            Self { settings: Settings::new(owner), held: Held::default(), most }
+        }
+
+        fn ask(&mut self, store: &Memory, now_ms: u64) {
+            self.held.expire(now_ms);
+            let Some(request) = self.held.ask(&self.settings, store.partitions(), now_ms) else { return };
+            let request = LeaseRequest { want: request.want.min(self.most), ..request };
+            let answer = store.lease(&request).now_or_never().unwrap();
+            self.held.answer(&self.settings, now_ms, now_ms, answer);
+        }
+    }
+
+    /// Lets processes ask for a time; returns the partitions of each.
+    fn pass(store: &Memory, processes: &mut [Process], times: std::ops::Range<u64>) -> Vec<usize> {
+        for now_ms in times.step_by(1_000) {
+            store.set_clock(now_ms);
+            processes.iter_mut().for_each(|process| process.ask(store, now_ms));
+        }
+        processes.iter().map(|process| process.held.partitions().len()).collect()
+    }
+
+    #[test]
+    fn partitions_that_a_limited_process_leaves_free_find_an_owner() {
+        let store = Memory::new(64, Removal::WithCommit);
+        let mut processes = vec![Process::new("limited", 8), Process::new("other", usize::MAX)];
+        assert_eq!(pass(&store, &mut processes, 1_000..61_000), [8, 56]);
+        // A further process leads to equal shares again, and the rest is claimed again.
+        processes.push(Process::new("third", usize::MAX));
+        let held = pass(&store, &mut processes, 61_000..181_000);
+        assert_eq!(held.iter().sum::<usize>(), 64, "{held:?}");
+        assert!(held[0] == 8 && held[2] >= 22, "{held:?}");
+        // The limit of the last process stays a limit.
+        processes.truncate(1);
+        assert_eq!(pass(&store, &mut processes, 181_000..241_000), [8]);
+    }
 
     #[test]
     fn a_process_asks_at_once_when_another_one_has_gone() {
@@ -105,7 +176,7 @@ mod tests {
         let mut ask = |now_ms, owners: usize, partitions: u16| {
             let request = held.ask(&settings, 4, now_ms)?;
             let leases = (0..partitions).map(|partition| Lease { partition, epoch: 1 }).collect();
-            held.answer(&settings, now_ms, now_ms, Ok(Leases { held: leases, owners }));
+            held.answer(&settings, now_ms, now_ms, Ok(Leases { held: leases, owners, free: 0 }));
             Some(request.want)
         };
         assert_eq!(ask(0, 2, 2), Some(4));

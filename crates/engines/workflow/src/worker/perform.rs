@@ -1,5 +1,6 @@
 //! Does one job on the ports.
 
+use std::collections::BTreeSet;
 use std::mem::take;
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -50,6 +51,11 @@ pub async fn perform<S: Store, V: Services>(
                 caught.unwrap_or_else(|_| Err(CallError { message: message(), again: Again::Maybe }));
             let answer = Answer { visit: call.visit, attempt: call.attempt, result };
             Happened::Called { instance: call.instance, key: call.key, answer }
+        }
+        Job::Forget { partitions, before_ms } => {
+            // What stays after a failure goes with the next removal.
+            drop(store.forget(&partitions, before_ms).await);
+            Happened::Tick
         }
         Job::Announce(partitions) => {
             store.announce(&partitions);
@@ -122,12 +128,20 @@ async fn know<S: Store>(store: &S, registry: &Registry, batches: &[Vec<Effect>],
 }
 
 impl Effects {
-    /// Adds the effects that are possible now; returns their numbers. Only the start of an independent instance may be impossible, and no other
-    /// effect depends on it.
+    /// Adds the effects that are possible now; returns their numbers. Only a start may be impossible. Signals to its instance wait for it.
     fn add_all(&mut self, effects: &[Effect], registry: &Registry, partitions: u16, now_ms: u64) -> Vec<u64> {
-        let possible =
-            effects.iter().filter(|effect| self.add(effect.work.clone(), registry, partitions, now_ms));
-        possible.map(|effect| effect.number).collect()
+        let (mut done, mut waiting) = (Vec::new(), BTreeSet::new());
+        for effect in effects {
+            if matches!(&effect.work, Work::Signal(signal) if waiting.contains(&signal.instance)) {
+                continue;
+            }
+            if self.add(effect.work.clone(), registry, partitions, now_ms) {
+                done.push(effect.number);
+            } else if let Work::Start(request) = &effect.work {
+                waiting.insert(request.id.clone());
+            }
+        }
+        done
     }
 
     /// Adds an effect; returns whether it is possible now.
@@ -141,10 +155,12 @@ impl Effects {
         true
     }
 
-    /// Adds a start. A sub-workflow that cannot start fails at its parent; an independent one waits for its definition.
+    /// Adds a start. A sub-workflow that cannot start fails at its parent; an independent one waits for its definition. A definition that
+    /// only a later version of this program can read lets both wait: that version may have started the sub-workflow already.
     fn start(&mut self, request: StartRequest, registry: &Registry, partitions: u16, now_ms: u64) -> bool {
         let (id, parent) = (request.id.clone(), request.parent.clone());
         let words = match registry.latest(&request.definition) {
+            None if registry.is_unreadable(&request.definition) => return false,
             None => format!("no definition is named {}: deploy it", request.definition),
             Some(program) => {
                 let state = start(&program, request, now_ms).map_err(|error| error.to_string());

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockWriteGuard};
 
 use crate::definition::{Definition, Version};
-use crate::port::{Store, Stored};
+use crate::port::{Deployed, Store, Stored};
 use crate::program::{Problem, Program};
 
 /// The shortest time between two questions for definitions of other processes.
@@ -20,6 +20,7 @@ pub struct Registry {
 #[derive(Debug, Default)]
 struct Programs {
     by_hash: BTreeMap<String, Arc<Program>>,
+    /// The hash of the latest version of each name. This program may be unable to read that version.
     latest: BTreeMap<String, String>,
     /// The definitions of the longest list that was learnt: a shorter one is older.
     learnt: usize,
@@ -41,22 +42,23 @@ impl Registry {
     pub fn add(&self, definition: &Definition) -> Result<Arc<Program>, Vec<Problem>> {
         let known = self.program(&definition.version().hash);
         let program = known.map_or_else(|| Program::compile(definition).map(Arc::new), Ok)?;
-        self.write().insert(&program);
+        self.write().insert(&program.version, Some(program.clone()));
         Ok(program)
     }
 
-    /// Takes over the definitions of a store, in its order. An invalid one was refused when it was deployed: another version of this program may
-    /// know more.
-    pub fn learn(&self, definitions: &[Definition]) {
-        let compile = |definition: &Definition| {
-            let known = self.program(&definition.version().hash);
-            known.or_else(|| Program::compile(definition).map(Arc::new).ok())
+    /// Takes over the definitions of a store, in its order. One that this program cannot read or compile was deployed by a later
+    /// version of it.
+    pub fn learn(&self, definitions: &[Deployed]) {
+        let compile = |deployed: &Deployed| {
+            let known = self.program(&deployed.version.hash);
+            let compile = |definition| Program::compile(definition).map(Arc::new).ok();
+            known.or_else(|| deployed.definition.as_ref().and_then(compile))
         };
-        let all: Vec<_> = definitions.iter().filter_map(compile).collect();
+        let all: Vec<_> = definitions.iter().map(|deployed| (&deployed.version, compile(deployed))).collect();
         let mut programs = self.write();
         if definitions.len() >= programs.learnt {
             programs.learnt = definitions.len();
-            all.iter().for_each(|program| programs.insert(program));
+            all.into_iter().for_each(|(version, program)| programs.insert(version, program));
         }
     }
 
@@ -85,7 +87,7 @@ impl Registry {
     /// # Errors
     ///
     /// If the store fails.
-    pub(super) async fn refresh_now(&self, store: &impl Store) -> Stored<()> {
+    pub async fn refresh_now(&self, store: &impl Store) -> Stored<()> {
         let deployed = store.deployed().await?;
         if self.asked().deployed == Some(deployed) {
             return Ok(());
@@ -108,7 +110,14 @@ impl Registry {
         self.programs.read().unwrap_or_else(PoisonError::into_inner).by_hash.get(hash).cloned()
     }
 
-    /// The latest program of a name.
+    /// Whether this program cannot read the latest version of a name.
+    pub fn is_unreadable(&self, name: &str) -> bool {
+        let programs = self.programs.read().unwrap_or_else(PoisonError::into_inner);
+        programs.latest.get(name).is_some_and(|hash| !programs.by_hash.contains_key(hash))
+    }
+
+    /// The latest program of a name. `None` if the name is unknown, or this program cannot read its latest version: an earlier
+    /// version does not replace it.
     pub fn latest(&self, name: &str) -> Option<Arc<Program>> {
         let programs = self.programs.read().unwrap_or_else(PoisonError::into_inner);
         programs.latest.get(name).and_then(|hash| programs.by_hash.get(hash)).cloned()
@@ -116,11 +125,10 @@ impl Registry {
 }
 
 impl Programs {
-    /// Adds a program, which becomes the latest of its name.
-    fn insert(&mut self, program: &Arc<Program>) {
-        let Version { name, hash } = program.version.clone();
-        self.latest.insert(name, hash.clone());
-        self.by_hash.insert(hash, program.clone());
+    /// Adds a version, which becomes the latest of its name.
+    fn insert(&mut self, version: &Version, program: Option<Arc<Program>>) {
+        self.latest.insert(version.name.clone(), version.hash.clone());
+        self.by_hash.extend(program.map(|program| (version.hash.clone(), program)));
     }
 }
 
@@ -160,8 +168,12 @@ mod tests {
     #[test]
     fn an_old_list_of_definitions_does_not_change_the_latest_version() {
         let (registry, [old, new]) = (Registry::default(), versions());
-        registry.learn(&[old.clone(), new.clone()]);
-        registry.learn(std::slice::from_ref(&old));
+        let deployed = |definition: &Definition| Deployed {
+            version: definition.version(),
+            definition: Some(definition.clone()),
+        };
+        registry.learn(&[deployed(&old), deployed(&new)]);
+        registry.learn(&[deployed(&old)]);
         assert_eq!(latest(&registry), Some(new.version().hash));
     }
 }

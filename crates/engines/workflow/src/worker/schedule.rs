@@ -3,7 +3,7 @@
 use super::client::{Client, ClientError};
 use crate::definition::{Definition, Version};
 use crate::instance::{Body, Signal, StartRequest, State};
-use crate::port::{Record, SignalKey, Store, StoreError, Stored};
+use crate::port::{Deployed, Record, Store, StoreError, Stored};
 
 /// The reason of a schedule's cancellation by a later version.
 const SUPERSEDED: &str = "a later version of the definition replaces this schedule";
@@ -34,9 +34,7 @@ impl<S: Store> Client<S> {
             self.registry.learn(&definitions);
             self.align_once(&definitions, name, now_ms).await?;
             let later = self.store.definitions().await?;
-            if latest(&later, name).map(Definition::version)
-                == latest(&definitions, name).map(Definition::version)
-            {
+            if latest(&later, name).map(version) == latest(&definitions, name).map(version) {
                 return Ok(());
             }
         }
@@ -44,17 +42,13 @@ impl<S: Store> Client<S> {
         Err(ClientError::Store(StoreError::Unavailable(words.into())))
     }
 
-    async fn align_once(
-        &self,
-        definitions: &[Definition],
-        name: &str,
-        now_ms: u64,
-    ) -> Result<(), ClientError> {
-        let wanted = latest(definitions, name).and_then(Definition::schedule);
+    async fn align_once(&self, definitions: &[Deployed], name: &str, now_ms: u64) -> Result<(), ClientError> {
+        let wanted = latest(definitions, name).and_then(|latest| latest.definition.as_ref());
+        let wanted = wanted.and_then(Definition::schedule);
         let wanted = wanted.map(|schedule| schedule.version());
         let of_schedule = format!("{name}.schedule");
         let known: Vec<_> =
-            definitions.iter().filter(|one| one.name == of_schedule).map(Definition::version).collect();
+            definitions.iter().map(version).filter(|one| one.name == of_schedule).cloned().collect();
         for version in &known {
             if wanted.as_ref() != Some(version)
                 && let Life::Open(id) = self.life(version).await?
@@ -98,16 +92,18 @@ impl<S: Store> Client<S> {
 
     /// Whether a cancellation waits for an instance.
     async fn is_dying(&self, instance: &str) -> Stored<bool> {
-        let before = SignalKey { instance: instance.to_owned(), id: String::new() };
-        let signals = self.store.signals(Some(&before), SIGNALS_MAX).await?;
-        let cancels = |signal: &Signal| matches!(signal.body, Body::Cancel { .. });
-        Ok(signals.iter().any(|signal| signal.instance == instance && cancels(signal)))
+        let signals = self.store.signals_of(instance, SIGNALS_MAX).await?;
+        Ok(signals.iter().any(|signal| matches!(signal.body, Body::Cancel { .. })))
     }
 }
 
 /// The version of a name that was deployed last.
-fn latest<'a>(definitions: &'a [Definition], name: &str) -> Option<&'a Definition> {
-    definitions.iter().rfind(|definition| definition.name == name)
+fn latest<'a>(definitions: &'a [Deployed], name: &str) -> Option<&'a Deployed> {
+    definitions.iter().rfind(|deployed| deployed.version.name == name)
+}
+
+const fn version(deployed: &Deployed) -> &Version {
+    &deployed.version
 }
 
 fn id_of(version: &Version, number: usize) -> String {

@@ -30,6 +30,8 @@ pub struct Settings {
     pub ahead_ms: u64,
     /// The longest time that a change waits for the call that it leads to, so that both are one commit.
     pub fuse_ms: u64,
+    /// The least time for which a repeated signal is recognised after its instance has forgotten it.
+    pub recognised_ms: u64,
     /// Deliveries of a signal without an instance at most; then the signal becomes a dead letter. The pause between deliveries doubles.
     pub unknown_attempts_max: u32,
 }
@@ -51,6 +53,7 @@ impl Settings {
             listens: true,
             ahead_ms: 8_000,
             fuse_ms: 20,
+            recognised_ms: 15 * 60_000,
             unknown_attempts_max: 6,
         }
     }

@@ -5,9 +5,12 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use super::registry::Registry;
+use crate::expression::STEPS_MAX;
 use crate::instance::{APPLIED_MAX, Body, DeadReason, Signal, State, Status};
 use crate::program::Program;
-use crate::step::{Answer, Call, Ignored, Input, Outcome, call_at, calls_except, has_calls, migrate, step};
+use crate::step::{
+    Answer, Call, Ignored, Input, Outcome, call_at, calls_except, counted, has_calls, migrate,
+};
 
 /// An instance in memory.
 pub(super) struct Slot {
@@ -31,6 +34,8 @@ pub(super) struct Slot {
     /// Signals that the next commit consumes, and those of the commit in flight.
     pub consumed: Vec<String>,
     pub committing: Option<Vec<String>>,
+    /// Signals that the state has forgotten and that the next commit lets the store recognise.
+    pub forgotten: Vec<String>,
     /// Refused signals. They become dead letters after a commit has confirmed that the state is not out of date: the clock of a process that has
     /// lost the instance may be slow.
     pub refused: Vec<(Signal, DeadReason)>,
@@ -65,6 +70,10 @@ pub(super) struct Slot {
     pub is_blocked: bool,
     /// The message of a panic, for the quarantine.
     pub poison: Option<String>,
+    /// The steps of jq programs in this turn.
+    spent: u64,
+    /// Whether the definitions were loaded since a migration named an unknown version.
+    pub has_asked: bool,
 }
 
 /// A state in memory.
@@ -73,6 +82,25 @@ pub(super) struct Loaded {
     pub state: State,
     /// The stored version.
     pub version: u64,
+}
+
+/// The oldest applied signal of a state that remembers as many as it can.
+struct Oldest {
+    id: String,
+    is_kept: bool,
+}
+
+impl Oldest {
+    fn of(state: &State) -> Option<Self> {
+        let id = state.applied.front().filter(|_| state.applied.len() >= APPLIED_MAX)?;
+        Some(Self { id: id.clone(), is_kept: state.kept.iter().any(|signal| signal.id == *id) })
+    }
+
+    /// Its id, if the next state has forgotten it. An end turns kept signals into dead letters, which may be sent again.
+    fn forgotten_by(self, next: &State) -> Option<String> {
+        let is_buried = self.is_kept && next.status.is_ended();
+        (next.applied.front() != Some(&self.id) && !is_buried).then_some(self.id)
+    }
 }
 
 /// The work that follows from stepping a slot.
@@ -86,6 +114,12 @@ pub(super) struct Stepped {
     pub panic: Option<String>,
     /// Whether a signal waits for the commit.
     pub is_blocked: bool,
+    /// The steps of jq programs.
+    pub spent: u64,
+    /// Whether a migration waits until the definitions are loaded.
+    pub must_ask: bool,
+    /// Whether the bound of steps has left work to the next turn.
+    pub is_cut: bool,
 }
 
 impl Slot {
@@ -104,6 +138,7 @@ impl Slot {
             alarm_ms: None,
             consumed: Vec::new(),
             committing: None,
+            forgotten: Vec::new(),
             refused: Vec::new(),
             is_doubtful: false,
             confirming: Vec::new(),
@@ -121,6 +156,8 @@ impl Slot {
             is_listed: false,
             is_blocked: false,
             poison: None,
+            spent: 0,
+            has_asked: false,
         }
     }
 
@@ -158,13 +195,21 @@ impl Slot {
             && self.calls.is_empty()
     }
 
-    /// Applies all signals, answers and moments that wait for the instance.
-    pub fn work(&mut self, registry: &Registry, now_ms: u64) -> Stepped {
+    /// Applies the signals, answers and moments that wait for the instance, until jq programs have taken `steps_max` steps.
+    pub fn work(&mut self, registry: &Registry, now_ms: u64, steps_max: u64) -> Stepped {
+        self.spent = 0;
+        let stepped = self.work_within(registry, now_ms, steps_max);
+        Stepped { spent: self.spent, ..stepped }
+    }
+
+    fn work_within(&mut self, registry: &Registry, now_ms: u64, steps_max: u64) -> Stepped {
         let mut stepped = Stepped::default();
         if self.committing.is_some() {
             return stepped;
         }
-        while let Some(answer) = self.answers.pop_front() {
+        while self.spent < steps_max
+            && let Some(answer) = self.answers.pop_front()
+        {
             self.calls.remove(&(answer.visit, answer.attempt));
             match self.step(Input::Called(answer), now_ms) {
                 Ok(Outcome::Applied) => self.has_result = true,
@@ -172,10 +217,14 @@ impl Slot {
                 Err(panic) => return Stepped { panic: Some(panic), ..stepped },
             }
         }
-        while !self.signals.is_empty() {
+        while self.spent < steps_max && !self.signals.is_empty() {
             if !self.may_forget_one() {
                 stepped.remove.extend(self.unconfirmed.iter().cloned());
                 stepped.is_blocked = true;
+                break;
+            }
+            if self.leads_to_unknown(registry) && !self.has_asked {
+                (stepped.must_ask, stepped.is_blocked) = (true, true);
                 break;
             }
             let Some(signal) = self.signals.pop_front() else { break };
@@ -209,12 +258,20 @@ impl Slot {
             }
         }
         let is_due = |loaded: &Loaded| loaded.state.due_ms().is_some_and(|due_ms| due_ms <= now_ms);
-        if self.loaded.as_ref().is_some_and(is_due)
-            && let Err(panic) = self.step(Input::Due, now_ms)
-        {
+        let is_due = self.loaded.as_ref().is_some_and(is_due);
+        if self.spent >= steps_max {
+            let has_signals = !self.signals.is_empty() && !stepped.is_blocked;
+            stepped.is_cut = is_due || has_signals || !self.answers.is_empty();
+        } else if is_due && let Err(panic) = self.step(Input::Due, now_ms) {
             stepped.panic = Some(panic);
         }
         stepped
+    }
+
+    /// Whether the next signal moves the instance to a version that this process does not know. Another process may have deployed the version.
+    fn leads_to_unknown(&self, registry: &Registry) -> bool {
+        let next = self.signals.front().map(|signal| &signal.body);
+        matches!(next, Some(Body::Migrate { to }) if registry.program(&to.hash).is_none())
     }
 
     /// Whether one more signal may push the oldest id out of the applied ones. An id whose signal may still be in the store must stay: the signal
@@ -242,10 +299,14 @@ impl Slot {
         if loaded.state.status.is_ended() || loaded.state.version.name != to.version.name {
             return refused;
         }
+        // A migration moves tokens, too.
+        self.spent = self.spent.saturating_add(STEPS_MAX);
         let Ok(mut state) = migrate(&loaded.program, &to, loaded.state.clone(), now_ms) else {
             return refused;
         };
+        let oldest = Oldest::of(&state);
         state.remember(signal.id.clone());
+        self.forgotten.extend(oldest.and_then(|oldest| oldest.forgotten_by(&state)));
         (loaded.state, loaded.program) = (state, to);
         self.is_dirty = true;
         Outcome::Applied
@@ -256,9 +317,12 @@ impl Slot {
         let Some(Loaded { program, state, version }) = self.loaded.take() else {
             return Ok(Outcome::Ignored(Ignored::Stale));
         };
-        let stepped = catch_unwind(AssertUnwindSafe(|| step(&program, state, input, now_ms)));
-        let (state, outcome) = stepped.map_err(|panic| words(panic.as_ref()))?;
+        let oldest = Oldest::of(&state);
+        let stepped = catch_unwind(AssertUnwindSafe(|| counted(&program, state, input, now_ms)));
+        let (state, outcome, steps) = stepped.map_err(|panic| words(panic.as_ref()))?;
+        self.spent = self.spent.saturating_add(steps);
         self.is_dirty |= outcome == Outcome::Applied;
+        self.forgotten.extend(oldest.and_then(|oldest| oldest.forgotten_by(&state)));
         self.loaded = Some(Loaded { program, state, version });
         Ok(outcome)
     }
@@ -382,10 +446,10 @@ mod tests {
         let registry = Registry::default();
         let mut slot = slot((0..APPLIED_MAX).map(|number| format!("old{number}")));
         slot.add(signal("new"));
-        let stepped = slot.work(&registry, 0);
+        let stepped = slot.work(&registry, 0, u64::MAX);
         assert_eq!((stepped.remove.len(), slot.consumed.len()), (APPLIED_MAX, 0));
         slot.unconfirmed.clear();
-        assert!(slot.work(&registry, 0).remove.is_empty());
+        assert!(slot.work(&registry, 0, u64::MAX).remove.is_empty());
         assert_eq!(slot.consumed, ["new"]);
     }
 
@@ -394,7 +458,7 @@ mod tests {
         let registry = Registry::default();
         let mut slot = slot(["known".to_owned()]);
         assert!(slot.add(signal("known")) && !slot.add(signal("known")));
-        assert_eq!(slot.work(&registry, 0).remove, ["known"]);
+        assert_eq!(slot.work(&registry, 0, u64::MAX).remove, ["known"]);
         assert!(!slot.is_dirty);
     }
 
@@ -403,13 +467,13 @@ mod tests {
         let registry = Registry::default();
         let mut slot = slot([]);
         slot.add(signal("1"));
-        slot.work(&registry, 0);
+        slot.work(&registry, 0, u64::MAX);
         assert!(slot.is_dirty && slot.is_ready(0));
         // A retry of an instance that is not parked is refused, but only on the grounds of a stored state.
         slot.add(Signal::new("i", "2", Body::Retry, 0));
-        assert!(slot.work(&registry, 0).is_blocked);
+        assert!(slot.work(&registry, 0, u64::MAX).is_blocked);
         slot.is_dirty = false;
-        slot.work(&registry, 0);
+        slot.work(&registry, 0, u64::MAX);
         assert!(slot.refused.len() == 1 && slot.is_ready(0), "a commit confirms the state first");
     }
 
@@ -422,7 +486,7 @@ mod tests {
         let mut slot = Slot { loaded: Some(Loaded { program, state, version: 1 }), ..Slot::new(1, 0) };
         let first = slot.due_calls(0).remove(0);
         slot.answers.push_back(Answer { visit: first.visit, attempt: 1, result: Ok(Value::Null) });
-        slot.work(&Registry::default(), 0);
+        slot.work(&Registry::default(), 0, u64::MAX);
         assert_eq!(slot.due_calls(0), []);
         slot.has_result = false;
         assert_eq!(slot.due_calls(0)[0].target.to_string(), "g");

@@ -99,6 +99,7 @@ fn operation(job: &Job) -> Option<&'static str> {
         Job::Definitions => Some("definitions"),
         Job::Commit(_) => Some("commit"),
         Job::Remove(_) => Some("remove"),
+        Job::Forget { .. } => Some("forget"),
         Job::Postpone(_) => Some("postpone"),
         Job::Bury(_) => Some("bury"),
         Job::Drain(_) => Some("drain"),

@@ -75,6 +75,29 @@ fn a_migration_delivers_a_kept_signal() {
     assert_eq!(life.state.status, Status::Done);
 }
 
+#[test]
+fn a_migration_changes_the_timeout_of_a_waiting_step() {
+    let text = |timeout: &str| format!("name: a\nsteps:\n- wait: {{name: w, signal: go{timeout}}}\n");
+    let mut life = Life::read(&text(""), Value::Null);
+    let entered_ms = life.now_ms;
+    life.now_ms += 10_000;
+    for (timeout, due_ms) in [
+        (", timeout: 1m", Some(entered_ms + 60_000)),
+        (", timeout: 1m, on_timeout: continue", Some(entered_ms + 60_000)),
+        (", timeout: 2m", Some(entered_ms + 120_000)),
+        ("", None),
+        (", timeout: 5s", Some(entered_ms + 5_000)),
+    ] {
+        let (_, to) = read(&text(timeout)).unwrap();
+        life.state = migrate(&life.program, &to, life.state, life.now_ms).unwrap();
+        life.program = to;
+        assert_eq!(life.state.due_ms(), due_ms, "{timeout}");
+    }
+    // The time of the new timeout is over already.
+    life.step(Input::Due);
+    assert_eq!(life.state.status, Status::Failed);
+}
+
 fn rows(life: &Life) -> Vec<&TaskRow> {
     let rows = life.state.outbox.iter().filter_map(|effect| match &effect.work {
         Work::Task(row) => Some(row),
@@ -185,4 +208,19 @@ fn kept_signals_are_limited_in_bytes() {
         assert_eq!(life.named("other", Value::Null), Outcome::Applied);
     }
     assert_eq!(life.named("other", Value::Null), Outcome::Refused(DeadReason::Full));
+}
+
+#[test]
+fn headers_of_the_engine_and_invalid_ones_are_refused() {
+    let text =
+        |header: &str| format!("name: a\nsteps:\n- http: {{url: 'http://h/', headers: {{{header}}}}}\n");
+    for name in ["Host", "content-length", "Transfer-Encoding", "Idempotency-Key", "connection"] {
+        refused(&text(&format!("{name}: x")), &format!("the engine writes the header `{name}` itself"));
+    }
+    refused(&text("'a b': x"), "the header `a b` is invalid");
+    for url in ["http://h:0/", "http://ann@h/", "https://"] {
+        refused(&format!("name: a\nsteps:\n- http: {{url: '{url}'}}\n"), "line 3, column 10: `");
+    }
+    refused(&text(r#"x: "a\r\nb: c""#), "the header `x` is invalid");
+    read(&text("Authorization: '${crm}'")).unwrap();
 }

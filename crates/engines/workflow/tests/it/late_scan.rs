@@ -8,7 +8,7 @@ use futures_util::FutureExt;
 use plimsoll_workflow::file::read;
 use plimsoll_workflow::instance::{Signal, StartRequest, State};
 use plimsoll_workflow::memory::{Memory, Removal};
-use plimsoll_workflow::port::{Record, Services, Store};
+use plimsoll_workflow::port::{Inserted, Record, Services, Store};
 use plimsoll_workflow::step::{Call, CallError, start};
 use plimsoll_workflow::worker::{Core, Happened, Hint, Job, Registry, Settings, perform};
 use serde_json::{Value, json};
@@ -127,6 +127,29 @@ fn a_signal_in_a_late_answer_of_a_scan_is_not_applied_again() {
 fn a_signal_in_a_late_hint_is_not_applied_again() {
     check(Removal::WithCommit, Late::Hint);
     check(Removal::Separate, Late::Hint);
+}
+
+#[test]
+fn a_signal_that_is_sent_again_after_many_others_is_not_applied_again() {
+    for removal in [Removal::WithCommit, Removal::Separate] {
+        let mut lab = Lab::new(removal);
+        let record = lab.start(COUNTER);
+        lab.tell(Happened::Tick);
+        lab.tell(Happened::Hint(Hint::Started(record)));
+        for round in 0..2 {
+            for number in (0..=SIGNALS).filter(|number| round == 0 || number % 7 == 0) {
+                let signal = lab.publish(number);
+                lab.tell(Happened::Hint(Hint::Work));
+                lab.tell(Happened::Hint(Hint::Published(signal)));
+            }
+        }
+        let records = lab.store.load(&["i".to_owned()]).now_or_never().unwrap().unwrap();
+        let state = State::decode(&records[0].as_ref().unwrap().body).unwrap();
+        assert_eq!(state.data["n"], json!(SIGNALS + 1), "each signal is applied once");
+        let signal = Signal::named("i", "s0", "go", Value::Null, NOW_MS);
+        let inserted = lab.store.publish(&[signal]).now_or_never().unwrap().unwrap();
+        assert_eq!(inserted, [Inserted::Known]);
+    }
 }
 
 const CALL: &str = "name: call\nsteps:\n- service: {function: f}\n";

@@ -7,11 +7,12 @@ use std::sync::{Arc, Mutex};
 use std::task::{Poll, Waker};
 
 use futures_util::FutureExt;
+use plimsoll_workflow::definition::Version;
 use plimsoll_workflow::explain;
 use plimsoll_workflow::file::read;
 use plimsoll_workflow::instance::{Act, Body, DeadLetter, Signal, StartRequest, State, Status};
 use plimsoll_workflow::memory::{Memory, Removal};
-use plimsoll_workflow::port::{Clock, Find, Inserted, Record, Services, Store, StoreError};
+use plimsoll_workflow::port::{Clock, Find, Inserted, Record, Services, SignalKey, Store, StoreError};
 use plimsoll_workflow::step::{Call, CallError, start};
 use plimsoll_workflow::worker::{
     Client, ClientError, Groups, Mailbox, Registry, Settings, Watchers, Worker, drive,
@@ -226,6 +227,29 @@ fn an_instance_of_an_unknown_version_waits_with_its_reason_until_the_version_is_
     });
 }
 
+#[test]
+fn a_definition_of_a_later_program_is_neither_replaced_by_an_earlier_version_nor_taken_for_missing() {
+    with_worker(async |client, clock| {
+        let (parent, _) = read("name: parent\nsteps:\n- workflow: {definition: timer}\n").unwrap();
+        let (timer, _) = read(text("timer")).unwrap();
+        client.deploy(&timer, 0).await.unwrap();
+        client.deploy(&parent, 0).await.unwrap();
+        let later = Version { name: "timer".into(), hash: "of a later program".into() };
+        client.store.deploy_unreadable(later);
+        clock.until(10_000).await;
+        let refused = client.start(request("i", "timer"), clock.now_ms()).await.unwrap_err();
+        assert!(refused.to_string().contains("cannot read the latest definition timer: upgrade it"));
+        client.start(request("p", "parent"), clock.now_ms()).await.unwrap();
+        clock.until(clock.now_ms() + 20_000).await;
+        let explained = explain::of(&*client.store, None, "p").await.unwrap().unwrap();
+        assert_eq!(explained.status, Status::Running);
+        assert_eq!(explained.reasons[0].missing.as_deref(), Some("timer"));
+        // A version that this program can read becomes the latest again.
+        client.deploy(&timer, clock.now_ms()).await.unwrap();
+        first_record(client, |record| record.id == "p" && record.status == Status::Done).await;
+    });
+}
+
 /// The first instance that matches, as soon as there is one.
 async fn first_record(client: &Client<Memory>, matches: impl Fn(&Record) -> bool) -> Record {
     poll_fn(|context| {
@@ -321,6 +345,47 @@ fn a_changed_schedule_replaces_the_old_one_and_an_old_version_can_come_back() {
 }
 
 #[test]
+fn a_process_without_a_worker_refuses_signals_while_too_many_wait_in_the_store() {
+    let client = Client {
+        store: Arc::new(Memory::new(4, Removal::WithCommit)),
+        registry: Arc::default(),
+        mailbox: Mailbox::default(),
+        backlog: Arc::default(),
+        backlog_max: 10,
+        watchers: Watchers::default(),
+        groups: Groups::default(),
+    };
+    let publish = |number: u64, now_ms| {
+        let signal = Signal::named("i", number.to_string(), "go", Value::Null, now_ms);
+        client.publish(signal).now_or_never().unwrap()
+    };
+    let sent = (0..1_000).take_while(|number| publish(*number, 100 * number).is_ok()).count();
+    assert!((11..=22).contains(&sent), "{sent} signals were accepted");
+    assert!(matches!(publish(2_000, 10_000), Err(ClientError::Busy(11))));
+    // The store is empty again.
+    let waiting = client.store.signals(None, 100).now_or_never().unwrap().unwrap();
+    let keys: Vec<_> = waiting.iter().map(SignalKey::of).collect();
+    client.store.remove(&keys).now_or_never().unwrap().unwrap();
+    assert_eq!(publish(3_000, 20_000).unwrap(), Inserted::New);
+}
+
+#[test]
+fn the_id_of_an_instance_of_another_definition_or_key_is_refused() {
+    with_worker(async |client, _| {
+        for name in ["timer", "three-steps"] {
+            client.deploy(&read(text(name)).unwrap().0, 0).await.unwrap();
+        }
+        let keyed = |key: &str| StartRequest { key: Some(key.into()), ..request("i", "timer") };
+        assert_eq!(client.start(keyed("k"), 0).await.unwrap(), Inserted::New);
+        assert_eq!(client.start(keyed("k"), 0).await.unwrap(), Inserted::Known);
+        for other in [keyed("l"), request("i", "timer"), request("i", "three-steps")] {
+            let refused = client.start(other, 0).await.unwrap_err().to_string();
+            assert!(refused.contains("belongs to an instance of timer with the key k: choose another id"));
+        }
+    });
+}
+
+#[test]
 fn a_refused_start_fails_alone() {
     with_worker(async |client, _| {
         client.deploy(&read(text("timer")).unwrap().0, 0).await.unwrap();
@@ -359,6 +424,8 @@ fn bad_requests_name_their_remedy() {
         let (literal, _) =
             read("name: b\nsteps:\n- http: {url: 'http://h/', headers: {authorization: x}}\n").unwrap();
         assert!(words(client.deploy(&literal, 0).await.unwrap_err()).contains("holds a literal secret"));
+        let (named, _) = read("name: b.schedule\nsteps:\n- wait: {signal: go}\n").unwrap();
+        assert!(words(client.deploy(&named, 0).await.unwrap_err()).contains("names that end in `.schedule`"));
         let schedule = format!("timer.schedule/{}", "0".repeat(64));
         for id in ["i/2", "a/b/17", &schedule] {
             assert!(

@@ -6,11 +6,11 @@ use anyhow::{Context, ensure};
 use plimsoll_measure::clock::wall_ms;
 use plimsoll_postgres::workflow::Postgres;
 use plimsoll_stores::workflow::Mongo;
+use plimsoll_workflow::audit;
 use plimsoll_workflow::explain;
 use plimsoll_workflow::file;
 use plimsoll_workflow::instance::{State, Status};
 use plimsoll_workflow::port::{Holder, Record, Store};
-use plimsoll_workflow::{audit, worker};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio::runtime::{Builder, Runtime};
@@ -148,7 +148,7 @@ pub async fn compared(store: &impl Store, ledger: &BTreeMap<String, Vec<u64>>) -
     let mut found = Found {
         instances: ledger.len() as u64,
         signals: ledger.values().map(|signals| signals.len() as u64).sum(),
-        broken: report.findings.len() as u64 + report.dead.values().sum::<u64>(),
+        broken: report.findings.len() as u64 + report.more + report.dead.values().sum::<u64>(),
         ..Found::default()
     };
     let stored: u64 = report.instances.values().sum();
@@ -204,10 +204,9 @@ impl Found {
         if record.status.is_ended() {
             return Ok(());
         }
-        let registry = worker::Registry::default();
-        registry.learn(&[file::read(DEFINITION)?.0]);
-        let program = registry.program(&record.definition.hash);
-        let explained = explain::of(store, program.as_deref(), &record.id).await?;
+        let (_, program) = file::read(DEFINITION)?;
+        let program = Some(&program).filter(|program| program.version == record.definition);
+        let explained = explain::of(store, program, &record.id).await?;
         let reason = explained.and_then(|explained| explained.reasons.into_iter().next());
         if reason.is_some_and(|reason| reason.missing.as_deref() == Some("scan")) {
             self.explained += 1;

@@ -29,7 +29,7 @@ pub(super) fn audit(args: &StoreArgs) -> Outcome {
 }
 
 fn shown(report: &Report) -> String {
-    let verdict = match report.findings.len() as u64 {
+    let verdict = match report.findings.len() as u64 + report.more {
         0 => "every invariant holds".to_owned(),
         count => format!(
             "{}; in a store at work they may be work in flight: audit again",
@@ -46,14 +46,14 @@ fn shown(report: &Report) -> String {
         ("dead letters", Some(counts(&report.dead).unwrap_or_else(|| "none".into()))),
         ("verdict", Some(verdict)),
     ];
-    text("Audit", facts, &[listing(&report.findings)], screen())
+    text("Audit", facts, &[listing(&report.findings, report.more)], screen())
 }
 
-fn listing(findings: &[Finding]) -> Listing {
+fn listing(findings: &[Finding], more: u64) -> Listing {
     let kind = |finding: &Finding| format!("{:?}", finding.kind).to_lowercase();
     let row = |finding: &Finding| vec![finding.words.clone(), finding.instance.clone(), kind(finding)];
     Listing {
-        title: format!("Findings ({} of {})", findings.len().min(SHOWN_MAX), findings.len()),
+        title: format!("Findings ({} of {})", findings.len().min(SHOWN_MAX), findings.len() as u64 + more),
         columns: vec!["finding", "instance", "kind"],
         rows: findings.iter().take(SHOWN_MAX).map(row).collect(),
     }

@@ -50,7 +50,7 @@ impl Endpoint<State> for ActOnTask {
             ],
             "requestBody": body("Act"),
             "responses": responses(&[
-                (200, "The id was known: nothing changed.", Some("Sent")),
+                (200, "The store has the id: nothing changed.", Some("Sent")),
                 (201, "The request is durable.", Some("Sent")),
             ]),
         })

@@ -38,15 +38,16 @@ impl Endpoint<State> for SendSignal {
     fn describe() -> Value {
         json!({
             "summary": "Send a signal",
-            "description": "The instance applies the signal once. It keeps a signal that comes before its wait. A signal to an unknown or ended \
-                            instance becomes a dead letter.",
+            "description": "The instance applies the signal once. A repeated signal is recognised among the last 64 of the instance, and for at least \
+                            15 minutes after 64 others have followed it: repeat no signal later. The instance keeps a signal that comes before its wait. A \
+                            signal to an unknown or ended instance becomes a dead letter.",
             "parameters": [
                 in_path("instance", "The instance."),
                 in_path("signal", "The id of the signal, chosen by the caller: a repetition has the same id."),
             ],
             "requestBody": body("Signal"),
             "responses": responses(&[
-                (200, "The id was known: nothing changed.", Some("Sent")),
+                (200, "The store has the id: nothing changed.", Some("Sent")),
                 (201, "The signal is durable.", Some("Sent")),
             ]),
         })

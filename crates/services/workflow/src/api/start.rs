@@ -31,7 +31,7 @@ impl Endpoint<State> for Start {
     const NAME: &'static str = "start";
     const SCOPE: Option<Scope> = Some(crate::scopes::START);
     const TAKES: Takes = Takes::Json;
-    const REFUSES: &'static [Kind] = &[Kind::NotFound];
+    const REFUSES: &'static [Kind] = &[Kind::NotFound, Kind::Conflict];
 
     async fn answer(context: Arc<Context>, call: Call) -> Answer {
         call.query(&[])?;
@@ -49,7 +49,8 @@ impl Endpoint<State> for Start {
     fn describe() -> Value {
         json!({
             "summary": "Start an instance",
-            "description": "The instance runs on the latest version of the definition. An existing instance with the id stays as it is.",
+            "description": "The instance runs on the latest version of the definition. An existing instance with the id stays as it is, also if the input differs; \
+                            with another definition or key the request is refused.",
             "parameters": [in_path("instance", "The id, chosen by the caller: 1 to 512 bytes. Ids that end in `/` and a number are the engine's own.")],
             "requestBody": body("Start"),
             "responses": responses(&[

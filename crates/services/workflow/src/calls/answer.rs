@@ -12,6 +12,8 @@ pub(super) struct Answer {
     pub body: Vec<u8>,
     /// Whether the server says that the body is JSON.
     pub is_json: bool,
+    /// The coding of the body, such as `gzip`. `None` without one.
+    pub coding: Option<String>,
 }
 
 /// The answer in the bytes so far. `None` if more must come. `is_end`: the server has closed the connection.
@@ -30,10 +32,12 @@ pub(super) fn parse(mut bytes: &[u8], is_end: bool) -> Result<Option<Answer>, St
             bytes = rest;
             continue;
         }
+        let coding = listed(response.headers, "content-encoding");
+        let coding = coding.filter(|coding| !coding.eq_ignore_ascii_case("identity"));
         let is_json = values(response.headers, "content-type").any(is_json);
         let body = if matches!(status, 204 | 304) {
             Some(Vec::new())
-        } else if let Some(coding) = values(response.headers, "transfer-encoding").next() {
+        } else if let Some(coding) = listed(response.headers, "transfer-encoding") {
             if !coding.eq_ignore_ascii_case("chunked") {
                 return Err(format!(
                     "the answer has the transfer coding `{coding}`, and only `chunked` is known"
@@ -45,7 +49,7 @@ pub(super) fn parse(mut bytes: &[u8], is_end: bool) -> Result<Option<Answer>, St
         } else {
             is_end.then(|| rest.to_vec())
         };
-        return Ok(body.map(|body| Answer { status, body, is_json }));
+        return Ok(body.map(|body| Answer { status, body, is_json, coding }));
     }
 }
 
@@ -53,6 +57,12 @@ pub(super) fn parse(mut bytes: &[u8], is_end: bool) -> Result<Option<Answer>, St
 fn values<'a>(headers: &'a [Header<'a>], name: &'static str) -> impl Iterator<Item = &'a str> {
     let named = headers.iter().filter(move |header| header.name.eq_ignore_ascii_case(name));
     named.filter_map(|header| std::str::from_utf8(header.value).ok()).map(str::trim)
+}
+
+/// The values of all headers with a name, as one list. `None` without one.
+fn listed(headers: &[Header<'_>], name: &'static str) -> Option<String> {
+    let all: Vec<_> = values(headers, name).filter(|value| !value.is_empty()).collect();
+    (!all.is_empty()).then(|| all.join(", "))
 }
 
 /// The length that an answer states. `None` without one. Two different lengths are an error.
@@ -124,6 +134,7 @@ mod tests {
             "HTTP/1.1 200 OK\r\ncontent-length: 2\r\ncontent-length: 1\r\n\r\nok",
             "HTTP/1.1 200 OK\r\ntransfer-encoding: gzip, chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n",
             "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n2\r\nokay\r\n0\r\n\r\n",
+            "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\ntransfer-encoding: gzip\r\n\r\n2\r\nok\r\n0\r\n\r\n",
         ] {
             assert!(parse(text.as_bytes(), true).is_err(), "{text}");
         }

@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use plimsoll_net::{Destination, Stream, Tls, connect};
 use plimsoll_workflow::definition::Method;
+use plimsoll_workflow::program::Url;
 use plimsoll_workflow::step::{Again, Call, CallError};
 use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::answer::{Answer, parse};
 use super::failure;
-use super::url::Url;
 
 /// The maximum size of an answer, in bytes.
 const ANSWER_BYTES_MAX: usize = 1 << 20;
@@ -116,9 +116,27 @@ const fn name(method: Method) -> &'static str {
     }
 }
 
+/// The text of an answer.
+///
+/// # Errors
+///
+/// If the body is coded, or no UTF-8.
+fn text(answer: &Answer) -> Result<String, String> {
+    if let Some(coding) = answer.coding.as_ref().filter(|_| !answer.body.is_empty()) {
+        return Err(format!("the answer has the coding `{coding}`: let the service answer without one"));
+    }
+    let text = String::from_utf8(answer.body.clone());
+    text.map_err(|_| "the answer is no UTF-8: let the service answer JSON or UTF-8 text".to_owned())
+}
+
 /// The result of an answer: JSON, or a text if the body is not JSON.
 fn judge(answer: Answer) -> Result<Value, CallError> {
-    let text = String::from_utf8_lossy(&answer.body).into_owned();
+    let text = match text(&answer) {
+        Ok(text) => text,
+        // A refusal stays a refusal, whatever its text.
+        Err(words) if (200..300).contains(&answer.status) => return Err(failure(Again::Never, words)),
+        Err(_) => String::new(),
+    };
     match answer.status {
         200..300 if text.is_empty() => Ok(Value::Null),
         200..300 => match serde_json::from_str(&text) {
@@ -153,7 +171,7 @@ mod tests {
     }
 
     /// Answers one request with these bytes; returns the result of the call and the request.
-    async fn answered(bytes: &'static str) -> (Result<Value, CallError>, String) {
+    async fn answered(bytes: impl AsRef<[u8]> + Send + 'static) -> (Result<Value, CallError>, String) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let serving = tokio::spawn(async move {
@@ -162,7 +180,7 @@ mod tests {
             while !request.ends_with(b"{\"a\":1}") {
                 assert!(stream.read_buf(&mut request).await.unwrap() > 0);
             }
-            stream.write_all(bytes.as_bytes()).await.unwrap();
+            stream.write_all(bytes.as_ref()).await.unwrap();
             String::from_utf8(request).unwrap()
         });
         let url = format!("http://{address}/x?y");
@@ -199,6 +217,20 @@ mod tests {
             let error = answered(answer).await.0.unwrap_err();
             assert!(error.again == again && error.message.contains(part), "{error:?}");
         }
+    }
+
+    #[tokio::test]
+    async fn an_answer_that_is_coded_or_no_text_is_no_result() {
+        let latin = b"HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\ncaf\xe9".as_slice();
+        let coded = b"HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\ncontent-length: 2\r\n\r\n{}".as_slice();
+        for (answer, part) in [(latin, "no UTF-8"), (coded, "the coding `gzip`")] {
+            let error = answered(answer).await.0.unwrap_err();
+            assert!(error.again == Again::Never && error.message.contains(part), "{error:?}");
+        }
+        let plain = "HTTP/1.1 200 OK\r\ncontent-encoding: identity\r\ncontent-length: 2\r\n\r\n{}";
+        assert_eq!(answered(plain).await.0, Ok(json!({})));
+        let busy = b"HTTP/1.1 503 No\r\ncontent-encoding: gzip\r\ncontent-length: 1\r\n\r\n\xff".as_slice();
+        assert_eq!(answered(busy).await.0.unwrap_err().again, Again::Maybe);
     }
 
     #[tokio::test]

@@ -4,7 +4,6 @@ mod answer;
 mod functions;
 mod http;
 mod secrets;
-mod url;
 
 use std::sync::Arc;
 use std::time::Duration;

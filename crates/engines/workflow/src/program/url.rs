@@ -2,10 +2,12 @@
 
 /// An address: scheme, host, port, and the rest as it is sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Url<'a> {
+pub struct Url<'a> {
+    /// Whether the scheme is https.
     pub is_secure: bool,
     /// The host without brackets.
     pub host: &'a str,
+    /// The port.
     pub port: u16,
     /// The host and the port as written.
     pub authority: &'a str,
@@ -15,7 +17,11 @@ pub(super) struct Url<'a> {
 
 impl<'a> Url<'a> {
     /// Parses an address.
-    pub(super) fn of(text: &'a str) -> Result<Self, String> {
+    ///
+    /// # Errors
+    ///
+    /// If the text is no address.
+    pub fn of(text: &'a str) -> Result<Self, String> {
         let invalid = || format!("`{text}` is no address: write http://host:port/path");
         let (is_secure, rest) = match (text.strip_prefix("http://"), text.strip_prefix("https://")) {
             (Some(rest), _) => (false, rest),
@@ -30,7 +36,7 @@ impl<'a> Url<'a> {
     }
 
     /// Whether a list of `host` and `host:port` has the address.
-    pub(super) fn is_in(&self, hosts: &[String]) -> bool {
+    pub fn is_in(&self, hosts: &[String]) -> bool {
         let with_port = format!("{}:{}", self.host, self.port);
         hosts.iter().any(|allowed| {
             allowed.eq_ignore_ascii_case(self.host) || allowed.eq_ignore_ascii_case(&with_port)
