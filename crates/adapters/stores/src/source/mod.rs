@@ -8,5 +8,6 @@ pub mod dead_letters;
 
 pub(crate) mod id_order;
 
+mod change;
 mod driver_errors;
 mod resume_token;
