@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::build;
+use super::{build, replay};
 use plimsoll_scenario::parse_with;
 
 const SINKS: [&str; 7] = [
@@ -60,5 +60,22 @@ fn every_combination_accepts_exactly_its_possible_guarantees() {
     ];
     for (parts, expected) in rows {
         assert_eq!(SINKS.map(|sink| given(&parts.concat(), sink)), expected, "{parts:?}");
+    }
+}
+
+const ORDERS: &str = "source: {change_stream: {uri: 'mongodb://localhost', watch: d.orders}}\n";
+const COPY: &str = "sink: {keyed: {uri: 'mongodb://localhost', collection: d.copy}}\n";
+
+#[test]
+fn dead_letters_of_a_copy_are_not_replayed_over_newer_documents() {
+    for letters in [
+        "insert: {uri: 'mongodb://localhost', collection: d.dead, form: full}",
+        "file: {path: dead, form: whole}",
+    ] {
+        let text = format!("name: t\n{KEPT}{ORDERS}{COPY}dead_letters: {{{letters}}}\n");
+        let file = parse_with(&text, "test", &[]).unwrap();
+        let refusal = format!("{:#}", replay::build(&file, Path::new("."), None).err().unwrap());
+        assert!(refusal.contains("older than the document in the copy"), "{refusal}");
+        assert!(refusal.contains("`scan`"), "{refusal}");
     }
 }
