@@ -1,8 +1,8 @@
 //! Keeps a copy of a collection: replaces the document of each `_id` by its newest payload, and deletes the
 //! document for an event without a payload.
 //!
-//! One batch is in flight at a time, by one worker per partition, so the events of an `_id` are written in their order. Of several
-//! events of one `_id` in a batch only the last is written. Deletions come before replacements, because a new document may take
+//! One batch is in flight at a time, by one worker per partition, so the events of an `_id` are written in their order. A
+//! batch writes only the last of several events of one `_id`. Deletions come before replacements, because a new document may take
 //! over a unique value of a deleted one. A replay after a crash writes the same events again in the same order, so the collection
 //! ends in the same state.
 
