@@ -18,6 +18,8 @@ pub const BOOLEAN: u8 = 0x08;
 pub const DATE: u8 = 0x09;
 /// Null.
 pub const NULL: u8 = 0x0a;
+/// A regular expression.
+pub const REGEX: u8 = 0x0b;
 /// JavaScript code with a scope.
 pub const SCOPED_CODE: u8 = 0x0f;
 /// A 32-bit integer.

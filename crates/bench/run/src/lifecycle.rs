@@ -23,6 +23,7 @@ use plimsoll_mongo::scenario::Existing;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
+use crate::console::Console;
 use crate::event_sinks::EventSinks;
 use crate::exit::{Deserves, Exit, Outcome};
 use crate::merge::identity;
@@ -37,6 +38,9 @@ use crate::start_at::{Moment, SharedBy};
 use crate::system::{RunContext, Subject, System, Workers, resolve};
 use plimsoll_scenario as scenario;
 use plimsoll_scenario::{Loaded, Plan, plan};
+
+/// The time in which a run that is not open yet may end by itself after the first signal.
+const OPENING_GRACE: Duration = Duration::from_secs(1);
 
 /// The time limit for writing the last line to the terminal.
 const LAST_WORD_MAX: Duration = Duration::from_millis(100);
@@ -97,8 +101,13 @@ pub fn open_at(checked: Checked, options: &LoadOptions, start: Option<Moment>) -
     run_dir::check_vacant(options.out.as_deref()).deserves(Exit::Usage)?;
     let dir = RunDir::create(options.out.as_deref(), &loaded.name, started_ms).deserves(Exit::Failed)?;
     let path = dir.path().to_owned();
-    let control =
-        Control::listening(signals(&cut_off(&path, subject.server())).context("listen to signals")?);
+    let opened = Arc::new(AtomicBool::new(false));
+    let give_up = {
+        let (opened, path, console) = (Arc::clone(&opened), path.clone(), options.console);
+        move || end_unopened(Arc::clone(&opened), path.clone(), console)
+    };
+    let flag = listen(&cut_off(&path, subject.server()), give_up).context("listen to signals")?;
+    let control = Control::listening(flag);
     if shard != Share::WHOLE && start.is_none() {
         options
             .console
@@ -134,7 +143,26 @@ pub fn open_at(checked: Checked, options: &LoadOptions, start: Option<Moment>) -
         session.warm_up = options.warm_up;
         Ok(session)
     };
-    begin().inspect_err(|_| clear(&path))
+    let begun = begin();
+    opened.store(true, Ordering::Relaxed);
+    begun.inspect_err(|_| clear(&path))
+}
+
+/// Ends a run that the first signal finds before its load, unless the run ends or opens in time: a server may take long to answer or
+/// to start.
+fn end_unopened(opened: Arc<AtomicBool>, path: PathBuf, console: &'static dyn Console) {
+    if opened.load(Ordering::Relaxed) {
+        return;
+    }
+    console.say("stopping before the load");
+    thread::spawn(move || {
+        thread::sleep(OPENING_GRACE);
+        if !opened.load(Ordering::Relaxed) {
+            clear(&path);
+            say_at_last("plimsoll: stopped before the load: there are no results\n");
+            signal_hook::low_level::exit(i32::from(Exit::Interrupted.code()));
+        }
+    });
 }
 
 /// The advice after a run that ended at once. Only a server that the run did not start still has the writes.
@@ -224,6 +252,11 @@ fn check_single(name: &str, scenario: &scenario::Scenario) -> anyhow::Result<()>
 /// # Errors
 /// When the signal handlers cannot be registered.
 pub fn signals(continued: &str) -> std::io::Result<Arc<AtomicBool>> {
+    listen(continued, || ())
+}
+
+/// Listens as [`signals`] does, and calls `on_first` after the first signal.
+fn listen(continued: &str, on_first: impl Fn() + Send + 'static) -> std::io::Result<Arc<AtomicBool>> {
     let last_word = format!("plimsoll: ended at once, before the results were complete: {continued}\n");
     let flag = Arc::new(AtomicBool::new(false));
     let mut received = Signals::new([SIGINT, SIGTERM])?;
@@ -232,6 +265,9 @@ pub fn signals(continued: &str) -> std::io::Result<Arc<AtomicBool>> {
         let mut first = None;
         for _ in received.forever() {
             let is_first = !stopped.swap(true, Ordering::Relaxed);
+            if is_first {
+                on_first();
+            }
             if is_request(&mut first, clock::now()) && !is_first {
                 say_at_last(&last_word);
                 signal_hook::low_level::exit(i32::from(Exit::Interrupted.code()));

@@ -11,13 +11,15 @@ use plimsoll_pipeline::position::FilePositions;
 use plimsoll_pipeline::security::Security;
 use plimsoll_pipeline::sink::{FileSink, Noop};
 use plimsoll_pipeline::source::File;
-use plimsoll_pipeline::transform::{Count, Decode, Encode, Filter, Map, Sample};
+use plimsoll_pipeline::transform::{Count, Decode, Encode, Filter, Map, Sample, Unmatched};
 use plimsoll_pipeline::{
     Control, Parts, Pipeline, PositionStore, Settings, SinkFactory, Source, TransformFactory,
 };
 use plimsoll_report::stream::Labels;
-use plimsoll_stores::scenario::{IdKind, Payload};
+use plimsoll_stores::document::form;
+use plimsoll_stores::scenario::Payload;
 
+use super::conflicts;
 use super::typed::{PipelineFile, PositionsSection, SinkSection, SourceSection, TransformSection};
 
 /// A runnable pipeline and its description.
@@ -47,7 +49,7 @@ pub type TakeProduced = Box<dyn Fn() -> (Vec<Produced>, u64)>;
 /// # Errors
 /// An invalid value, and its remedy.
 pub fn build(file: &PipelineFile, base: &Path) -> anyhow::Result<Built> {
-    check_changes(file)?;
+    conflicts::check(file)?;
     let group = Group::of(file);
     // Transactions store the position of a generator as they store that of any other source.
     let resumes = file.positions.is_some() || matches!(file.sink, SinkSection::Transactional(_));
@@ -90,20 +92,6 @@ fn ledgered(file: &PipelineFile) -> anyhow::Result<Option<(Box<dyn SinkFactory>,
 #[expect(clippy::unnecessary_wraps, reason = "with Kafka it may fail")]
 const fn ledgered(_: &PipelineFile) -> anyhow::Result<Option<(Box<dyn SinkFactory>, TakeProduced)>> {
     Ok(None)
-}
-
-/// Refuses a sink that would take the later changes of a document for repetitions of the first, and drop deletes.
-fn check_changes(file: &PipelineFile) -> anyhow::Result<()> {
-    let SourceSection::ChangeStream(source) = &file.source else { return Ok(()) };
-    let SinkSection::Insert(sink) = &file.sink else { return Ok(()) };
-    if source.payload == Payload::Document && sink.identity == IdKind::Payload {
-        bail!(
-            "build `sink`: `insert` with `identity: payload` writes a document once, so updates and deletes of a change stream would be \
-             lost: use the sink `keyed`, which replaces and deletes documents, or store every change with `payload: event` and \
-             `identity: source`"
-        );
-    }
-    Ok(())
 }
 
 /// Assembles a pipeline from its parts, if they can give its guarantee; `source` is the kind of its source.
@@ -197,16 +185,36 @@ pub(super) fn transforms(file: &PipelineFile, base: &Path) -> anyhow::Result<Vec
         Ok(Box::new(security) as Box<dyn TransformFactory>)
     });
     let others = file.transforms.iter().enumerate();
-    let others = others
-        .map(|(at, section)| transform(section, base).with_context(|| format!("build `transforms.{at}`")));
+    let others = others.map(|(at, section)| {
+        transform(section, file, base).with_context(|| format!("build `transforms.{at}`"))
+    });
     security.into_iter().chain(others).collect()
 }
 
+/// The fate of events without a result: a copy deletes their documents, if its source has the deletes of documents too.
+fn unmatched(file: &PipelineFile) -> Unmatched {
+    let has_deletes = match &file.source {
+        SourceSection::ChangeStream(source) => source.payload == Payload::Document,
+        SourceSection::Kafka(_) => true,
+        _ => false,
+    };
+    match file.sink {
+        SinkSection::Keyed(_) if has_deletes => Unmatched::Delete { names_document: form::has_id },
+        _ => Unmatched::Drop,
+    }
+}
+
 #[cfg_attr(not(feature = "embedding"), expect(unused_variables, reason = "only models are files"))]
-fn transform(section: &TransformSection, base: &Path) -> anyhow::Result<Box<dyn TransformFactory>> {
+fn transform(
+    section: &TransformSection,
+    file: &PipelineFile,
+    base: &Path,
+) -> anyhow::Result<Box<dyn TransformFactory>> {
     Ok(match section {
-        TransformSection::Filter(settings) => Box::new(Filter::build(settings.clone())?),
-        TransformSection::Map(settings) => Box::new(Map::build(settings)?),
+        TransformSection::Filter(settings) => {
+            Box::new(Filter::build(settings.clone())?.with_unmatched(unmatched(file)))
+        }
+        TransformSection::Map(settings) => Box::new(Map::build(settings)?.with_unmatched(unmatched(file))),
         TransformSection::Sample(settings) => Box::new(Sample::build(*settings)?),
         TransformSection::Count(settings) => Box::new(Count::build(*settings)?),
         TransformSection::Encode(_) => Box::new(Encode),
@@ -257,12 +265,6 @@ fn dead_letters(
     group: &Group,
 ) -> anyhow::Result<Option<Box<dyn SinkFactory>>> {
     let Some(section) = &file.dead_letters else { return Ok(None) };
-    // A pipeline without a real sink is a measurement, and may also discard dead letters.
-    if matches!(section, SinkSection::Noop(_)) && !matches!(file.sink, SinkSection::Noop(_)) {
-        bail!(
-            "build `dead_letters`: `noop` keeps nothing, so rejected events would be lost: name a file, a collection or a topic"
-        );
-    }
     sink(section, file, base, group).context("build `dead_letters`").map(Some)
 }
 

@@ -4,6 +4,7 @@
 pub mod audit;
 mod build;
 mod completion;
+mod conflicts;
 #[cfg(feature = "kafka")]
 pub mod demo;
 pub mod dir;

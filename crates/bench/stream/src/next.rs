@@ -22,9 +22,10 @@ fn command(file: &PipelineFile, stream: &Stream) -> &'static str {
     }
 }
 
-/// Whether the dead letters of a pipeline identify their events, so that they can be replayed.
+/// Whether the dead letters of a pipeline can be replayed: they identify their events, and its sink keeps the newest event.
 fn is_replayable(file: &PipelineFile) -> bool {
     match (&file.sink, &file.dead_letters) {
+        (SinkSection::Keyed(_), _) => false,
         (SinkSection::Transactional(_), _) => true,
         #[cfg(feature = "kafka")]
         (SinkSection::Kafka(typed), _) if typed.exactly_once.is_some() => true,
@@ -94,6 +95,13 @@ mod tests {
             let expected = format!("plimsoll pipeline {command} a.yaml");
             assert_eq!(said(&with(form), ended, dead_letters, &["a.yaml"]), expected, "{form} {ended}");
         }
+    }
+
+    #[test]
+    fn dead_letters_of_a_copy_are_not_replayed() {
+        let file = "source: {change_stream: {uri: 'mongodb://a', watch: d.c}}\nsink: {keyed: {uri: 'mongodb://a', collection: d.copy}}\n\
+                    dead_letters: {file: {path: dead, form: whole}}\n";
+        assert_eq!(said(file, "drained", 1, &["a.yaml"]), "plimsoll pipeline run a.yaml");
     }
 
     #[cfg(feature = "kafka")]

@@ -23,6 +23,11 @@ const KIND: &str = "dead_letters";
 /// # Errors
 /// An invalid value, and its remedy.
 pub fn build(file: &PipelineFile, base: &Path, limit: Option<u64>) -> anyhow::Result<Built> {
+    ensure!(
+        !matches!(file.sink, SinkSection::Keyed(_)),
+        "a dead letter may be older than the document in the copy of `keyed`, so its replay would bring an earlier or a deleted document back: \
+         build the copy anew, with a `scan` of the source collection into an empty collection while this pipeline is stopped"
+    );
     let limit = limit.unwrap_or(u64::MAX);
     let parts = match (&file.sink, &file.dead_letters) {
         (SinkSection::Transactional(typed), _) => {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use plimsoll_host::embedded::{self, Options};
 use plimsoll_host::{Cache, Profile, Server, Storage};
+use plimsoll_measure::clock;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
@@ -262,6 +263,26 @@ fn relay(mut from: TcpStream, mut to: TcpStream, left: &AtomicU32) {
     }
     // An end that is already closed needs no shutdown.
     [from, to].iter().for_each(|end| drop(end.shutdown(Shutdown::Both)));
+}
+
+#[test]
+fn a_ctrl_c_before_the_load_ends_a_run_that_waits_for_its_server() {
+    let dir = tempfile::tempdir().unwrap();
+    let out = dir.path().join("run");
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let server = format!("mongodb://{silent}/?serverSelectionTimeoutMS=60000");
+    let mut run = start(dir.path(), &server, &out);
+    let mut printed = BufReader::new(run.stderr.take().unwrap()).lines().map(Result::unwrap);
+    assert!(printed.any(|line| line.contains("no answer yet")), "the wait is announced");
+    let interrupted = clock::now();
+    interrupt(&run);
+    let ended = run.wait().unwrap();
+    let took_s = clock::now().since(interrupted) as f64 / 1e9;
+    let rest: Vec<_> = printed.collect();
+    assert_eq!(ended.code(), Some(130), "{rest:?}");
+    assert!(took_s < 10.0, "{took_s} s");
+    assert!(rest.iter().any(|line| line.contains("stopped before the load")), "{rest:?}");
+    assert!(!out.exists(), "a run without results leaves no directory");
 }
 
 #[test]

@@ -109,6 +109,60 @@ fn a_change_stream_without_a_stored_position_says_where_it_starts() {
 }
 
 #[test]
+fn a_filtered_copy_has_exactly_the_documents_that_match() {
+    let dir = tempfile::tempdir().unwrap();
+    command(&bson::rawdoc! {"create": "filtered"});
+    let text = format!(
+        "guarantee: effectively-once\nsource: {{change_stream: {{uri: '{0}', watch: plimsoll_suite.filtered, start: now}}}}\n\
+         transforms: [{{filter: {{where: '.status == 1', format: bson}}}}]\n\
+         sink: {{keyed: {{uri: '{0}', collection: plimsoll_suite.filtered_copy}}}}\npositions: {{file: positions.json}}\n",
+        shared()
+    );
+    let path = file(dir.path(), "pipeline.yaml", &text);
+    let run = |name: &str, end: [&str; 2]| {
+        let out = dir.path().join(name);
+        let fixed = ["pipeline", "run", path.to_str().unwrap(), "--out", out.to_str().unwrap()];
+        let output = plimsoll_with(&[&fixed[..], &end].concat());
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    };
+    // Stores the start of the stream.
+    run("first", ["--for", "1s"]);
+    let document = |id: i32, status: i32| bson::rawdoc! {"_id": id, "status": status};
+    command(
+        &bson::rawdoc! {"insert": "filtered", "documents": [document(1, 1), document(2, 1), document(3, 1), document(4, 2)]},
+    );
+    run("inserts", ["--events", "4"]);
+    command(
+        &bson::rawdoc! {"update": "filtered", "updates": [{"q": {"_id": 1}, "u": {"$set": {"status": 2}}}]},
+    );
+    command(&bson::rawdoc! {"delete": "filtered", "deletes": [{"q": {"_id": 2}, "limit": 1}]});
+    run("changes", ["--events", "2"]);
+    let found = command(&bson::rawdoc! {"find": "filtered_copy"});
+    let found = found.get_document("cursor").unwrap().get_array("firstBatch").unwrap();
+    assert_eq!(*found, [bson::Bson::from(bson::doc! {"_id": 3, "status": 1})]);
+}
+
+#[test]
+fn a_combination_that_loses_changes_is_refused_before_a_server_is_asked() {
+    let dir = tempfile::tempdir().unwrap();
+    let refused = |command: &str, rest: &str| {
+        let text = format!(
+            "source: {{change_stream: {{uri: 'mongodb://127.0.0.1:1', watch: d.c}}}}\npositions: {{file: p}}\n\
+             sink: {{keyed: {{uri: 'mongodb://127.0.0.1:1', collection: d.copy}}}}\n{rest}"
+        );
+        let path = file(dir.path(), "pipeline.yaml", &text);
+        let output = plimsoll_with(&["pipeline", command, path.to_str().unwrap()]);
+        assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+        stderr(&output)
+    };
+    let letters = "dead_letters: {keyed: {uri: 'mongodb://127.0.0.1:1', collection: d.dead}}\n";
+    assert!(refused("check", letters).contains("dead letters would replace and delete each other"));
+    assert!(refused("run", "transforms: [{sample: {share: 0.5}}]\n").contains("`sample` drops changes"));
+    let whole = "dead_letters: {file: {path: dead, form: whole}}\n";
+    assert!(refused("replay", whole).contains("older than the document in the copy"));
+}
+
+#[test]
 fn the_summary_fits_the_screen_and_ends_with_its_data_and_the_next_command() {
     let dir = tempfile::tempdir().unwrap();
     file(dir.path(), "in.ndjson", "{\"n\":1}\nno json\n");

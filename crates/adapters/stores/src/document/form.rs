@@ -220,6 +220,11 @@ pub fn checked_id(document: &[u8]) -> Result<Option<Element<'_>>, Damaged> {
     Ok(id)
 }
 
+/// Whether the bytes are a valid document with an `_id`.
+pub fn has_id(document: &[u8]) -> bool {
+    checked_id(document).is_ok_and(|id| id.is_some())
+}
+
 /// The value of a field at the top of a document.
 fn field<'d>(document: &'d [u8], name: &str) -> Option<RawBsonRef<'d>> {
     RawDocument::from_bytes(document).ok()?.get(name).ok()?

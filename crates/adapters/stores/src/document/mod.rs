@@ -4,3 +4,4 @@ pub(crate) mod fields;
 pub mod form;
 pub mod identity;
 mod json;
+pub(crate) mod name;

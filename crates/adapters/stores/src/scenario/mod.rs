@@ -132,6 +132,9 @@ mod tests {
             ),
             ""
         );
+        let split = r#""stages": [{"$changeStreamSplitLargeEvent": {}}]"#;
+        assert!(refusal(split, ChangeStream::build).contains("divides a change into fragments"));
+        assert_eq!(refusal(&format!(r#"{split}, "payload": "event""#), ChangeStream::build), "");
         assert!(refusal(r#""stages": [1]"#, ChangeStream::build).contains("not a document"));
         assert_eq!(
             refusal(r#""collection": "d.c", "splits": [{"$oid": "323232323232323232323232"}]"#, Scan::build),

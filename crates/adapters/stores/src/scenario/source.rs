@@ -16,6 +16,9 @@ use crate::source::{id_order, scan};
 /// The largest number of splits of a collection.
 const SPLITS_MAX: usize = 1024;
 
+/// The stage that divides a large change.
+const SPLIT: &str = "$changeStreamSplitLargeEvent";
+
 /// Reads the changes of a collection, a database or a deployment.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -31,7 +34,8 @@ pub struct ChangeStream {
     /// The start of a stream without a stored position.
     #[serde(default)]
     pub start: Start,
-    /// Pipeline stages after the stream, such as `{$match: …}`, as extended JSON.
+    /// Pipeline stages after the stream, such as `{$match: …}`, as extended JSON. With `payload: document` they must keep
+    /// `operationType`, `documentKey` and `fullDocument`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stages: Vec<Value>,
 }
@@ -53,7 +57,13 @@ impl ChangeStream {
                 None => (Some(db.clone()), None),
             },
         };
-        let stages = self.stages.iter().map(document).collect::<Result<_, _>>()?;
+        let stages = self.stages.iter().map(document).collect::<Result<Vec<_>, _>>()?;
+        if self.payload == Payload::Document && stages.iter().any(|stage| stage.contains_key(SPLIT)) {
+            return Err(Refusal(format!(
+                "`stages`: `{SPLIT}` divides a change into fragments, and none has the whole document: drop unneeded fields, such as \
+                 `{{$unset: updateDescription}}`, or store the fragments with `payload: event`"
+            )));
+        }
         let watched = Watched {
             uri: self.uri.clone(),
             db,

@@ -1,24 +1,29 @@
 //! Keeps a copy of a collection: replaces the document of each `_id` by its newest payload, and deletes the
 //! document for an event without a payload.
 //!
-//! One batch is in flight at a time, by one worker per partition, so the events of an `_id` are written in their order. Of several
-//! events of one `_id` in a batch only the last is written. A replay after a crash writes the same events again in the same order,
-//! so the collection ends in the same state.
+//! One batch is in flight at a time, by one worker per partition, so the events of an `_id` are written in their order. A
+//! batch writes only the last of several events of one `_id`. Deletions come before replacements, because a new document may take
+//! over a unique value of a deleted one. A replay after a crash writes the same events again in the same order, so the collection
+//! ends in the same state.
 
-use std::collections::HashMap;
+use std::borrow::Cow;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
 use plimsoll_deployment::{Deployment, Error as DeploymentError, Namespace, retry, runtime};
-use plimsoll_element::append;
-use plimsoll_pipeline::{Batch, Event, Promise, Settled, Sink, SinkError, SinkFactory};
+use plimsoll_element::{Element, append, kind};
+use plimsoll_pipeline::{
+    Batch, Event, FailureClass, Promise, Settled, Sink, SinkError, SinkFactory, Verdict,
+};
 use plimsoll_wire::{WriteConcern, WriteKind};
 
 use super::connection::WriteConnection;
 use super::in_flight::InFlight;
 use super::insert::refused;
-use super::verdict::{BatchVerdict, Existing, of_deployment, split_if_replaced};
+use super::verdict::{BatchVerdict, Existing, of_deployment};
 use crate::document::form::checked_id;
+use crate::document::name::name;
 
 /// The settings that all workers share.
 #[derive(Debug)]
@@ -87,7 +92,7 @@ impl Sink for KeyedSink {
         self.idle = Some(connections);
         // The write has released the batch.
         let batch = Arc::into_inner(self.batch.take()?)?;
-        let verdict = split_if_replaced(&names(&batch), verdict.verdict());
+        let verdict = split_if_deferred(&names(&batch), verdict.verdict());
         Some(Settled { batch, verdict })
     }
 }
@@ -100,16 +105,31 @@ impl Connections {
     }
 }
 
-/// The bytes of the `_id` element of an event's document: from its payload, or from its key if the document
-/// was deleted.
-fn id<'a>(batch: &'a Batch, event: &Event) -> Option<&'a [u8]> {
+/// The document that has an event's `_id`, and that element: the payload, or the key if the document was deleted.
+fn id<'a>(batch: &'a Batch, event: &Event) -> Option<(&'a [u8], Element<'a>)> {
     let document = batch.payload(event).or_else(|| batch.key(event))?;
-    document.get(checked_id(document).ok()??.range_in(document))
+    Some((document, checked_id(document).ok()??))
 }
 
-/// The bytes of each event's `_id` element; `None` without a valid `_id`.
-fn names(batch: &Batch) -> Vec<Option<&[u8]>> {
-    batch.events().iter().map(|event| id(batch, event)).collect()
+/// The name of each event's `_id`; `None` without a valid `_id`.
+fn names(batch: &Batch) -> Vec<Option<Cow<'_, [u8]>>> {
+    let named = |event| id(batch, event).map(|(document, id)| name(&id, document));
+    batch.events().iter().map(named).collect()
+}
+
+/// The verdict on a batch in which only the last event of each `_id` was written. If the server refused an event, its document may
+/// need a unique value that an earlier event of another document gives up. So the batch is split until every event is written.
+fn split_if_deferred(names: &[Option<Cow<'_, [u8]>>], verdict: Verdict) -> Verdict {
+    let Verdict::Written { refused, .. } = &verdict else { return verdict };
+    let mut seen = HashSet::new();
+    let is_deferred = names.iter().flatten().any(|name| !seen.insert(name));
+    if is_deferred && refused.iter().any(|one| names[one.index as usize].is_some()) {
+        return Verdict::failed(
+            FailureClass::RefusedEvent,
+            "the server refused an event of a batch in which a later event had replaced an earlier one",
+        );
+    }
+    verdict
 }
 
 async fn write(
@@ -125,7 +145,7 @@ async fn write(
     (connections, verdict)
 }
 
-/// Sends the replacements and then the deletions. Their documents differ, so their order has no effect.
+/// Sends the deletions and then the replacements.
 async fn write_batch(connections: &mut Connections, batch: &Batch, verdict: &mut BatchVerdict) {
     let Connections { replace, delete } = connections;
     for held in [&mut *replace, &mut *delete] {
@@ -136,7 +156,7 @@ async fn write_batch(connections: &mut Connections, batch: &Batch, verdict: &mut
     }
     let names = names(batch);
     let last: HashMap<_, _> =
-        (0_u32..).zip(&names).filter_map(|(index, name)| Some(((*name)?, index))).collect();
+        (0_u32..).zip(&names).filter_map(|(index, name)| Some((name.as_ref()?, index))).collect();
     for ((index, event), name) in (0_u32..).zip(batch.events()).zip(&names) {
         match name {
             None => verdict.refuse(index, "neither its payload nor its key is a BSON document with an `_id`"),
@@ -152,7 +172,7 @@ async fn write_batch(connections: &mut Connections, batch: &Batch, verdict: &mut
             Some(_) => {}
         }
     }
-    for held in [replace, delete] {
+    for held in [delete, replace] {
         if let Some((connection, command)) = held.open.as_mut().filter(|_| !held.indexes.is_empty()) {
             connection.write(command, &mut held.reply).await;
             verdict.take(&held.reply, &held.indexes, Existing::Refused);
@@ -163,10 +183,12 @@ async fn write_batch(connections: &mut Connections, batch: &Batch, verdict: &mut
 
 /// Appends the statement of one event.
 fn push(held: &mut WriteConnection, batch: &Batch, event: &Event) -> Result<(), String> {
-    let (Some((_, command)), Some(id)) = (&mut held.open, id(batch, event)) else { return Ok(()) };
+    let (Some((_, command)), Some((document, id))) = (&mut held.open, id(batch, event)) else {
+        return Ok(());
+    };
     let pushed = command.push(|out| {
         append::document(out, |out| {
-            append::nested(out, "q", |out| out.extend_from_slice(id));
+            append::nested(out, "q", |out| append_filter(out, document, &id));
             match batch.payload(event) {
                 Some(payload) => {
                     append::embedded(out, "u", |out| out.extend_from_slice(payload));
@@ -177,4 +199,16 @@ fn push(held: &mut WriteConnection, batch: &Batch, event: &Event) -> Result<(), 
         });
     });
     pushed.map_err(|large| large.to_string())
+}
+
+/// Appends the filter for an `_id`. A document or a regular expression could be an operator.
+fn append_filter(out: &mut Vec<u8>, document: &[u8], id: &Element<'_>) {
+    if matches!(id.kind, kind::DOCUMENT | kind::REGEX) {
+        append::nested(out, "_id", |out| {
+            append::key(out, id.kind, "$eq");
+            out.extend_from_slice(id.value);
+        });
+    } else {
+        out.extend_from_slice(&document[id.range_in(document)]);
+    }
 }

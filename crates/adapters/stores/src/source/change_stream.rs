@@ -24,6 +24,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio::runtime::Runtime;
 
+use super::change::Change;
 use super::server_wait::ServerWait;
 use super::{driver_errors, resume_token};
 
@@ -190,13 +191,17 @@ impl ChangeStream {
         if operation == "invalidate" {
             return Err(failed("ended the stream: the collection was dropped or renamed"));
         }
-        let key = event.get_document("documentKey").ok().map(RawDocument::as_bytes);
-        let payload = match self.watched.payload {
-            Payload::Event => Some(event.as_bytes()),
-            Payload::Document => event.get_document("fullDocument").ok().map(RawDocument::as_bytes),
+        let (offset, appended_ms) = (self.at.next, time_ms(event));
+        let record = match self.watched.payload {
+            Payload::Event => {
+                let key = event.get_document("documentKey").ok().map(RawDocument::as_bytes);
+                Some(Record { offset, appended_ms, key, payload: Some(event.as_bytes()) })
+            }
+            Payload::Document => Change::of(event).map_err(incomplete)?.map(|Change { key, document }| {
+                Record { offset, appended_ms, key: Some(key), payload: document }
+            }),
         };
-        if key.is_some() || self.watched.payload == Payload::Event {
-            let record = Record { offset: self.at.next, appended_ms: time_ms(event), key, payload };
+        if let Some(record) = record {
             batch.set_clock(Clock::Source);
             batch.push_with(record, [("operation", Some(operation.as_bytes()))]);
             self.at.next += 1;
@@ -214,6 +219,14 @@ impl ChangeStream {
         std::thread::sleep(intake.wait());
         Ok(Read::Idle)
     }
+}
+
+/// The error for a change that lacks a part.
+fn incomplete(part: &str) -> SourceError {
+    SourceError::Failed(format!(
+        "a change has no `{part}`, so a replacement cannot be distinguished from a delete: keep `operationType`, `documentKey` and \
+         `fullDocument` in `stages`, or store whole changes with `payload: event`"
+    ))
 }
 
 async fn watch(

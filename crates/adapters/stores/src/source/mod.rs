@@ -8,6 +8,7 @@ pub mod dead_letters;
 
 pub(crate) mod id_order;
 
+mod change;
 mod driver_errors;
 mod resume_token;
 mod server_wait;

@@ -59,6 +59,64 @@ fn ids_of_different_types_are_different_documents() {
     assert_eq!(documents(&server, db, "c").len(), 2);
 }
 
+/// The server takes these `_id`s for one: `1` and `1.0`, also inside of a document.
+#[test]
+fn equal_numbers_are_one_document() {
+    let server = shared();
+    let decimal = |text: &str| Bson::Decimal128(text.parse().unwrap());
+    let rows = [
+        (Bson::Int64(1), Bson::Int32(1)),
+        (Bson::Int32(1), Bson::Double(1.0)),
+        (decimal("1.00"), Bson::Int64(1)),
+        (Bson::Double(0.5), decimal("0.50")),
+        (Bson::Document(doc! {"a": 1, "b": [2]}), Bson::Document(doc! {"a": 1_i64, "b": [2.0]})),
+    ];
+    for (index, (first, second)) in rows.into_iter().enumerate() {
+        let db = format!("ke_numbers_{index}");
+        let mut sink = sink(&keyed(&server, &db));
+        let document = |id: &Bson, n: i32| doc! {"_id": id.clone(), "n": n};
+        assert_eq!(write(&mut *sink, changes(&[Ok(document(&first, 1))])), Verdict::WRITTEN);
+        let again = [Err(first.clone()), Ok(document(&second, 2))];
+        assert_eq!(write(&mut *sink, changes(&again)), Verdict::WRITTEN, "{first} {second}");
+        assert_eq!(documents(&server, &db, "c"), [document(&second, 2)]);
+        let gone = [Ok(document(&second, 3)), Err(first.clone())];
+        assert_eq!(write(&mut *sink, changes(&gone)), Verdict::WRITTEN);
+        assert_eq!(documents(&server, &db, "c"), [] as [Document; 0], "{first} {second}");
+    }
+}
+
+#[test]
+fn a_unique_value_may_move_to_another_document_within_a_batch() {
+    let (server, db) = (shared(), "ke_unique");
+    let mut sink = sink(&keyed(&server, db));
+    unique(&server, db, "c", "u");
+    let document = |id: i32, u: &str| doc! {"_id": id, "u": u};
+    assert_eq!(write(&mut *sink, changes(&[Ok(document(1, "x"))])), Verdict::WRITTEN);
+    let moved = [Err(Bson::Int32(1)), Ok(document(2, "x"))];
+    assert_eq!(write(&mut *sink, changes(&moved)), Verdict::WRITTEN);
+    assert_eq!(documents(&server, db, "c"), [document(2, "x")]);
+    // The last change of a document comes after its value has moved, so the engine must split the batch.
+    let moved = [Ok(document(2, "y")), Ok(document(3, "x")), Ok(doc! {"_id": 2, "u": "y", "n": 1})];
+    let Verdict::Failed(failure) = write(&mut *sink, changes(&moved)) else { panic!("it must be split") };
+    assert_eq!(failure.class, FailureClass::RefusedEvent, "{failure:?}");
+}
+
+/// The key of an event may come from anyone who writes to a topic.
+#[test]
+fn an_id_is_never_read_as_an_operator() {
+    let (server, db) = (shared(), "ke_operator");
+    let mut sink = sink(&keyed(&server, db));
+    let rest = [doc! {"_id": 1}, doc! {"_id": "a"}];
+    assert_eq!(write(&mut *sink, changes(&rest.clone().map(Ok))), Verdict::WRITTEN);
+    let regex = bson::Regex { pattern: bson::cstr!("a").into(), options: bson::cstr!("").into() };
+    let any =
+        [doc! {"$exists": true}.into(), doc! {"$gte": Bson::MinKey}.into(), Bson::RegularExpression(regex)];
+    for id in any {
+        assert_eq!(write(&mut *sink, changes(&[Err(id)])), Verdict::WRITTEN);
+        assert_eq!(documents(&server, db, "c"), rest);
+    }
+}
+
 #[test]
 fn an_event_without_an_id_and_a_refused_document_are_refused_alone() {
     let (server, db) = (shared(), "ke_refused");

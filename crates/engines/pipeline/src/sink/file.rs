@@ -209,6 +209,27 @@ mod tests {
     }
 
     #[test]
+    fn a_delete_is_no_line() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("out");
+        let write = |form: Form| {
+            let mut batch = Batch::new(Partition::new("t", 1));
+            batch.push(Record { key: Some(b"k"), ..Record::default() });
+            let mut sink = FileSink::new(FileSinkSettings { path: path.clone(), form }).build(0).unwrap();
+            sink.submit(batch);
+            sink.settle(Duration::ZERO).unwrap().verdict
+        };
+        for form in [Form::Lines, Form::Raw] {
+            let Verdict::Failed(failure) = write(form) else { panic!("{form:?} cannot hold it") };
+            assert_eq!(failure.class, FailureClass::RefusedEvent);
+            assert!(failure.reason.contains("no payload") && failure.reason.contains("`form: whole`"));
+            assert_eq!(fs::read_to_string(&path).unwrap(), "");
+        }
+        assert_eq!(write(Form::Whole), Verdict::WRITTEN);
+        assert!(fs::read_to_string(&path).unwrap().contains(r#""key":"k","headers":{},"payload":null"#));
+    }
+
+    #[test]
     fn a_full_disk_is_a_transient_failure() {
         let settings = FileSinkSettings { path: "/dev/full".into(), form: Form::Lines };
         let mut sink = FileSink::new(settings).build(0).unwrap();

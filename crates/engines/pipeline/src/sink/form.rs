@@ -10,7 +10,7 @@ use crate::event::{Batch, Event};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Form {
-    /// The payload, one per line. It must not contain a line break.
+    /// The payload, one per line. It must not contain a line break. An event without a payload (a delete) is refused.
     #[default]
     Lines,
     /// The payloads back to back: BSON documents.
@@ -27,7 +27,13 @@ pub(super) fn render(
     batch: &Batch,
     event: &Event,
 ) -> Result<(), &'static str> {
-    let payload = batch.payload(event).unwrap_or_default();
+    let payload = match (form, batch.payload(event)) {
+        (_, Some(payload)) => payload,
+        (Form::Whole, None) => &[],
+        (Form::Lines | Form::Raw, None) => {
+            return Err("the event has no payload (a delete), so only its key is left: use `form: whole`");
+        }
+    };
     match form {
         Form::Lines if payload.contains(&b'\n') => {
             return Err(

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::expression::Expression;
 use super::input::Encoding;
+use super::unmatched::Unmatched;
 use crate::event::{Batch, Cause, Fate};
 use crate::port::transform::{Transform, TransformError, TransformFactory};
 
@@ -13,7 +14,8 @@ use crate::port::transform::{Transform, TransformError, TransformFactory};
 #[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FilterSettings {
-    /// A program of the jq language. An event is kept unless it returns `false`, `null` or no value. A tombstone is `null`.
+    /// A program of the jq language. An event is kept unless it returns `false`, `null` or no value. A tombstone is `null`. Before
+    /// the sink `keyed`, tombstones pass, and a change that is not kept deletes its document.
     #[serde(rename = "where")]
     pub condition: String,
     /// The encoding of payloads.
@@ -25,6 +27,7 @@ pub struct FilterSettings {
 /// fails is rejected.
 pub struct Filter {
     settings: FilterSettings,
+    unmatched: Unmatched,
 }
 
 impl Filter {
@@ -35,7 +38,13 @@ impl Filter {
     /// If the condition is invalid.
     pub fn build(settings: FilterSettings) -> Result<Self, TransformError> {
         compile(&settings.condition)?;
-        Ok(Self { settings })
+        Ok(Self { settings, unmatched: Unmatched::default() })
+    }
+
+    /// The same filter, with another fate of events that it does not keep.
+    #[must_use]
+    pub fn with_unmatched(self, unmatched: Unmatched) -> Self {
+        Self { unmatched, ..self }
     }
 }
 
@@ -45,7 +54,8 @@ fn compile(condition: &str) -> Result<Expression, TransformError> {
 
 impl TransformFactory for Filter {
     fn build(&self, _worker: usize) -> Result<Box<dyn Transform>, TransformError> {
-        Ok(Box::new(Running(compile(&self.settings.condition)?, self.settings.format)))
+        let (program, format) = (compile(&self.settings.condition)?, self.settings.format);
+        Ok(Box::new(Running { program, format, unmatched: self.unmatched }))
     }
 
     fn name(&self) -> &str {
@@ -53,14 +63,24 @@ impl TransformFactory for Filter {
     }
 }
 
-struct Running(Expression, Encoding);
+struct Running {
+    program: Expression,
+    format: Encoding,
+    unmatched: Unmatched,
+}
 
 impl Transform for Running {
     fn apply(&mut self, batch: &mut Batch) -> Result<(), TransformError> {
-        batch.sift(|batch, index| match self.0.run(self.1, batch, &batch.events()[index]) {
-            Ok(None | Some(Val::Null | Val::Bool(false))) => Fate::Drop,
-            Ok(Some(_)) => Fate::Keep,
-            Err(error) => Fate::Reject(Cause::new("filter", error.class(), error.to_string())),
+        batch.sift(|batch, index| {
+            let event = batch.events()[index];
+            if self.unmatched.passes(batch, &event) {
+                return Fate::Keep;
+            }
+            match self.program.run(self.format, batch, &event) {
+                Ok(None | Some(Val::Null | Val::Bool(false))) => self.unmatched.fate(batch, index),
+                Ok(Some(_)) => Fate::Keep,
+                Err(error) => Fate::Reject(Cause::new("filter", error.class(), error.to_string())),
+            }
         });
         Ok(())
     }
@@ -71,6 +91,7 @@ mod tests {
     use super::*;
     use crate::event::Record;
     use crate::position::Partition;
+    use crate::transform::unmatched::testing::{COPY, passed};
 
     #[test]
     fn unmatched_events_are_dropped_and_invalid_ones_rejected() {
@@ -89,6 +110,15 @@ mod tests {
         assert!(
             Filter::build(FilterSettings { condition: ")".into(), ..FilterSettings::default() }).is_err()
         );
+    }
+
+    #[test]
+    fn a_copy_has_exactly_the_documents_that_match() {
+        let settings = FilterSettings { condition: ".a == 1".into(), ..FilterSettings::default() };
+        let filter = Filter::build(settings.clone()).unwrap().with_unmatched(COPY);
+        let one = Some(r#"{"a":1}"#.to_owned());
+        assert_eq!(passed(&filter), [(0, one.clone()), (1, None), (3, None)]);
+        assert_eq!(passed(&Filter::build(settings).unwrap()), [(0, one)]);
     }
 
     #[test]

@@ -12,6 +12,7 @@ use super::error::ExpressionError;
 use super::expression::{Expression, text};
 use super::extended::{self, Fields};
 use super::input::Encoding;
+use super::unmatched::Unmatched;
 use crate::event::{Batch, Cause, Event, Fate};
 use crate::port::transform::{Transform, TransformError, TransformFactory};
 
@@ -25,7 +26,8 @@ pub struct MapSettings {
     pub rename: BTreeMap<String, String>,
     /// Fields, and programs of the jq language for their values.
     pub set: BTreeMap<String, String>,
-    /// A program of the jq language for the payload. An event without a result is dropped.
+    /// A program of the jq language for the payload. An event without a result is dropped; before the sink `keyed` it deletes its
+    /// document.
     pub expression: Option<String>,
     /// The encoding of payloads, before and after.
     pub format: Encoding,
@@ -34,6 +36,7 @@ pub struct MapSettings {
 /// Changes payloads. Unreadable payloads are rejected; tombstones pass unchanged.
 pub struct Map {
     settings: MapSettings,
+    unmatched: Unmatched,
 }
 
 impl Map {
@@ -48,7 +51,13 @@ impl Map {
             return Err(TransformError::Refused(words.into()));
         }
         Steps::build(settings)?;
-        Ok(Self { settings: settings.clone() })
+        Ok(Self { settings: settings.clone(), unmatched: Unmatched::default() })
+    }
+
+    /// The same transform, with another fate of events without a result.
+    #[must_use]
+    pub fn with_unmatched(self, unmatched: Unmatched) -> Self {
+        Self { unmatched, ..self }
     }
 }
 
@@ -134,7 +143,7 @@ fn quoted(text: &str) -> String {
 
 impl TransformFactory for Map {
     fn build(&self, _worker: usize) -> Result<Box<dyn Transform>, TransformError> {
-        Ok(Box::new(Running(Steps::build(&self.settings)?)))
+        Ok(Box::new(Running(Steps::build(&self.settings)?, self.unmatched)))
     }
 
     fn name(&self) -> &str {
@@ -142,7 +151,7 @@ impl TransformFactory for Map {
     }
 }
 
-struct Running(Steps);
+struct Running(Steps, Unmatched);
 
 impl Transform for Running {
     fn apply(&mut self, batch: &mut Batch) -> Result<(), TransformError> {
@@ -151,7 +160,7 @@ impl Transform for Running {
             let mapped = batch.payload(&event).map(|payload| self.0.map(payload, batch, &event));
             match mapped {
                 None => Fate::Keep,
-                Some(Ok(None)) => Fate::Drop,
+                Some(Ok(None)) => self.1.fate(batch, index),
                 Some(Ok(Some(payload))) => {
                     let payload = batch.keep(&payload);
                     batch.events_mut()[index].payload = payload;
@@ -169,6 +178,7 @@ mod tests {
     use super::*;
     use crate::event::{CauseClass, Record};
     use crate::position::Partition;
+    use crate::transform::unmatched::testing::{COPY, passed};
     use bson::{Bson, Document, doc};
 
     fn mapped(settings: &MapSettings, payload: &str) -> Option<String> {
@@ -197,6 +207,15 @@ mod tests {
         assert_eq!(mapped(&settings, r#"{"a": [1.50]}"#).as_deref(), Some("[1.50]"));
         assert_eq!(mapped(&settings, "{}"), None);
         assert!(Map::build(&MapSettings::default()).is_err());
+    }
+
+    #[test]
+    fn a_copy_loses_a_document_without_a_result() {
+        let settings = MapSettings { expression: Some("select(.a == 1)".into()), ..MapSettings::default() };
+        let map = Map::build(&settings).unwrap();
+        let one = Some(r#"{"a":1}"#.to_owned());
+        assert_eq!(passed(&map), [(0, one.clone()), (3, None)]);
+        assert_eq!(passed(&map.with_unmatched(COPY)), [(0, one), (1, None), (3, None)]);
     }
 
     /// The mapped document, or why it is rejected.

@@ -9,6 +9,7 @@ mod filter;
 mod input;
 mod map;
 mod sample;
+mod unmatched;
 
 pub use count::{Count, CountSettings};
 pub use envelope::{Decode, Encode, EnvelopeError};
@@ -19,3 +20,4 @@ pub use filter::{Filter, FilterSettings};
 pub use input::Encoding;
 pub use map::{Map, MapSettings};
 pub use sample::{Sample, SampleSettings};
+pub use unmatched::Unmatched;
