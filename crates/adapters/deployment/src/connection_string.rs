@@ -182,19 +182,9 @@ impl ConnectionString {
         };
         let (place, query) = rest.split_once('?').unwrap_or((rest, ""));
         let (authority, database) = place.split_once('/').unwrap_or((place, ""));
-        if database.contains('@') {
-            return Err(invalid("the user or the password contains `/`: write it as %2F"));
-        }
-        let (user, hosts) = match authority.rsplit_once('@') {
-            Some((user, hosts)) => (Some(User::parse(user)?), hosts),
-            None => (None, authority),
-        };
-        let hosts: Vec<&str> = hosts.split(',').collect();
-        hosts.iter().try_for_each(|host| check_host(host, is_srv))?;
-        if is_srv && hosts.len() > 1 {
-            return Err(invalid("mongodb+srv:// takes one host name, whose DNS record names the servers"));
-        }
-        check_database(database)?;
+        let place = Place::parse(authority, database, is_srv);
+        check_question_mark(query, place.is_ok())?;
+        let Place { user, hosts } = place?;
         let mut options = Options::parse(query)?;
         if is_srv && !options.has("proxyhost") {
             options.leave_out(&OF_A_PROXY, "`proxyHost`");
@@ -231,6 +221,31 @@ impl ConnectionString {
     /// The time limit of one exchange: `timeoutMS`, or else `socketTimeoutMS`.
     pub fn exchange_limit(&self) -> Option<Duration> {
         self.timeout.or(self.socket_timeout)
+    }
+}
+
+/// The parts before the options.
+struct Place<'a> {
+    user: Option<User>,
+    hosts: Vec<&'a str>,
+}
+
+impl<'a> Place<'a> {
+    fn parse(authority: &'a str, database: &str, is_srv: bool) -> Parsed<Self> {
+        if database.contains('@') {
+            return Err(invalid("the user or the password contains `/`: write it as %2F"));
+        }
+        let (user, hosts) = match authority.rsplit_once('@') {
+            Some((user, hosts)) => (Some(User::parse(user)?), hosts),
+            None => (None, authority),
+        };
+        let hosts: Vec<&str> = hosts.split(',').collect();
+        hosts.iter().try_for_each(|host| check_host(host, is_srv))?;
+        if is_srv && hosts.len() > 1 {
+            return Err(invalid("mongodb+srv:// takes one host name, whose DNS record names the servers"));
+        }
+        check_database(database)?;
+        Ok(Self { user, hosts })
     }
 }
 
@@ -551,6 +566,21 @@ impl Kind {
             ),
         }
     }
+}
+
+/// Refuses a `?` in a user or a password: the rest of it would be read as options, and messages would show a part of it.
+fn check_question_mark(query: &str, is_place_valid: bool) -> Parsed<()> {
+    let Some((before, _)) = query.rsplit_once('@') else { return Ok(()) };
+    let is_known = |pair: &str| {
+        let key = pair.split_once('=').map(|(key, _)| key.to_lowercase());
+        key.is_some_and(|key| OPTIONS.iter().any(|(name, _)| *name == key))
+    };
+    if is_place_valid && before.split('&').all(is_known) {
+        return Ok(());
+    }
+    Err(invalid(
+        "an `@` follows the `?`: write a `?` of the user or the password as %3F, and an `@` of an option as %40",
+    ))
 }
 
 /// A host name or an IPv4 address with an optional port, an IPv6 address in brackets, or the encoded path of a Unix socket.

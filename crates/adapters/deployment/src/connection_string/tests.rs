@@ -58,6 +58,8 @@ const VALID: &[&str] = &[
     "mongodb://localhost/?readPreference=secondary&readPreferenceTags=dc:ny,rack:1&readPreferenceTags=dc:ny&readPreferenceTags=",
     // Connections.
     "mongodb://localhost/?appName=shop",
+    "mongodb://localhost/?appName=shop@home",
+    "mongodb://ann:word@localhost/?replicaSet=rs0&appName=shop@home",
     "mongodb://localhost/?connectTimeoutMS=20000&socketTimeoutMS=1000&timeoutMS=500",
     "mongodb://localhost/?directConnection=true",
     "mongodb://a,b/?directConnection=false",
@@ -199,6 +201,10 @@ const INVALID: &[(&str, &str)] = &[
     ("mongodb://a@b@localhost", "the user contains `@`"),
     ("mongodb://a[b@localhost", "the user contains `[`"),
     ("mongodb://ann:w/rd@localhost", "contains `/`: write it as %2F"),
+    ("mongodb://ann:w?rd@localhost", "of the user or the password as %3F"),
+    ("mongodb://a?n:word@localhost/db?w=1", "of the user or the password as %3F"),
+    ("mongodb://ann:w@rd?x@localhost", "of the user or the password as %3F"),
+    ("mongodb://localhost/?foo=a@b", "of an option as %40"),
     ("mongodb://@localhost", "the user before `@` is empty"),
     ("mongodb://:word@localhost", "the user before `@` is empty"),
     ("mongodb://a%nn:word@localhost", "without two hex digits"),
@@ -354,9 +360,18 @@ fn malformed_strings_are_refused_with_one_sentence() {
 
 #[test]
 fn no_message_shows_a_password() {
-    for text in
-        ["mongodb://ann:s3cr/et@localhost", "mongodb://ann:s3cret%@localhost", "mongodb://ann:s3c:ret@h"]
-    {
+    for text in [
+        "mongodb://ann:s3cr/et@localhost",
+        "mongodb://ann:s3cret%@localhost",
+        "mongodb://ann:s3c:ret@h",
+        "mongodb://ann:s3c?ret@localhost/",
+        "mongodb://ann:s3c/ret?x@h",
+        "mongodb://ann:s3c ret?x@h",
+        "mongodb://ann:17?s3cret@h",
+        "mongodb://ann:17?s3cret&w=x@h",
+        "mongodb://ann:17/s3c ret?w=1@h",
+        "mongodb://ann:p@17?s3cret=1@h",
+    ] {
         let error = ConnectionString::parse(text).unwrap_err().to_string();
         assert!(!error.contains("s3c"), "{error}");
     }
