@@ -37,10 +37,20 @@ pub async fn driver_options(uri: &str) -> Result<ClientOptions, Error> {
     check_supported(&options)?;
     options.app_name.get_or_insert_with(|| APPLICATION.to_owned());
     let most = parsed.timeout.unwrap_or(Duration::MAX);
-    options.connect_timeout = Some(options.connect_timeout.unwrap_or(CONNECT_TIMEOUT).min(most));
-    options.server_selection_timeout =
-        Some(options.server_selection_timeout.unwrap_or(CONNECT_TIMEOUT).min(most));
+    let selection = options.server_selection_timeout.filter(|limit| !limit.is_zero());
+    let selection = selection.unwrap_or(CONNECT_TIMEOUT).min(most);
+    options.connect_timeout = Some(connect_limit(options.connect_timeout, selection).min(most));
+    options.server_selection_timeout = Some(selection);
     Ok(options)
+}
+
+/// The time limit of a connection. Zero means no limit: then the search for a server limits it.
+const fn connect_limit(named: Option<Duration>, selection: Duration) -> Duration {
+    match named {
+        None => CONNECT_TIMEOUT,
+        Some(Duration::ZERO) => selection,
+        Some(limit) => limit,
+    }
 }
 
 /// Distinguishes a failure of the name service from a fault in the text.
@@ -405,6 +415,10 @@ mod tests {
         assert_eq!(limits("mongodb://a/?timeoutMS=500"), [500, 500]);
         assert_eq!(limits("mongodb://a/?timeoutMS=500&connectTimeoutMS=100"), [100, 500]);
         assert_eq!(limits("mongodb://a/?socketTimeoutMS=500"), [5000, 5000]);
+        assert_eq!(limits("mongodb://a/?serverSelectionTimeoutMS=0"), [5000, 5000]);
+        assert_eq!(limits("mongodb://a/?connectTimeoutMS=0"), [5000, 5000]);
+        assert_eq!(limits("mongodb://a/?connectTimeoutMS=0&serverSelectionTimeoutMS=20000"), [20000, 20000]);
+        assert_eq!(limits("mongodb://a/?connectTimeoutMS=0&timeoutMS=500"), [500, 500]);
     }
 
     #[test]

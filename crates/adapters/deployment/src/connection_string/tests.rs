@@ -61,6 +61,7 @@ const VALID: &[&str] = &[
     "mongodb://localhost/?appName=shop@home",
     "mongodb://ann:word@localhost/?replicaSet=rs0&appName=shop@home",
     "mongodb://localhost/?connectTimeoutMS=20000&socketTimeoutMS=1000&timeoutMS=500",
+    "mongodb://localhost/?connectTimeoutMS=0&serverSelectionTimeoutMS=0&socketTimeoutMS=0&timeoutMS=0",
     "mongodb://localhost/?directConnection=true",
     "mongodb://a,b/?directConnection=false",
     "mongodb://localhost/?replicaSet=rs0&serverSelectionTimeoutMS=100&localThresholdMS=0",
