@@ -1,4 +1,4 @@
-//! Routes requests, and checks each in order: capacity, caller, rate, scope, body size; then limits the endpoint's time.
+//! Routes requests, and checks each in order: capacity, caller, rate, scope, body size, capacity again; then limits the endpoint's time.
 
 use std::iter;
 use std::net::{IpAddr, Ipv4Addr};
@@ -11,7 +11,6 @@ use axum::extract::{RawPathParams, Request, State as AxumState};
 use axum::http::header::ORIGIN;
 use axum::http::{HeaderMap, Method, Response, request};
 use axum::routing::{MethodFilter, on};
-use tokio::sync::SemaphorePermit;
 
 use crate::body::{self, Takes};
 use crate::context::{Context, State};
@@ -104,12 +103,17 @@ impl<S: State> Handler<S> {
             let call = call(context, Takes::Nothing, params, parts, Body::empty()).await?;
             return (self.answer)(context.clone(), call).await;
         }
-        let _capacity = capacity(context)?;
+        let places = if self.takes == Takes::Stream { &context.open_streams } else { &context.requests };
+        if places.available_permits() == 0 {
+            return Err(busy());
+        }
         match self.scope {
             Some(scope) if self.identifies == Identifies::Middleware => authorize(context, scope, &parts)?,
             _ => check_rate(context, &Caller::Address(address(&parts)))?,
         }
         let call = call(context, self.takes, params, parts, body).await?;
+        // A body may arrive slowly, so it takes no place here.
+        let _place = places.try_acquire().map_err(|_| busy())?;
         if self.takes == Takes::Stream {
             // A stream may take as long as its lines arrive in time.
             return (self.answer)(context.clone(), call).await;
@@ -125,11 +129,8 @@ impl<S: State> Handler<S> {
     }
 }
 
-fn capacity<S>(context: &Context<S>) -> Result<SemaphorePermit<'_>, Problem> {
-    context
-        .requests
-        .try_acquire()
-        .map_err(|_| Problem::new(Kind::Busy, "too many requests are in flight: retry later").retry_after(1))
+fn busy() -> Problem {
+    Problem::new(Kind::Busy, "too many requests are in flight: retry later").retry_after(1)
 }
 
 /// The address of the client.
@@ -199,7 +200,13 @@ async fn call<S>(
         Takes::Stream => (Some(body::lines(&parts.headers, body, limits, &context.streams)?), Body::empty()),
         _ => (None, body),
     };
-    let (media, body, memory) = body::read(takes, &parts.headers, body, limits, bodies).await?;
+    let received = body::read(takes, &parts.headers, body, limits, bodies);
+    let (media, body, memory) = match takes {
+        Takes::Nothing | Takes::Stream => received.await?,
+        Takes::Json | Takes::Batch => {
+            context.arrivals.receive(received).await.unwrap_or_else(|| Err(body::displaced()))?
+        }
+    };
     let query = parts.uri.query().map(str::to_owned);
     let lines = Mutex::new(lines);
     Ok(Call { params, query, headers: parts.headers, body, media, lines, _memory: memory })

@@ -5,7 +5,7 @@ use axum::http::Request;
 use h2::RecvStream;
 use h2::client::{Builder, SendRequest};
 use plimsoll_service::{Limits, Span};
-use tokio::io::AsyncWriteExt;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::task::JoinHandle;
 
@@ -119,6 +119,41 @@ async fn an_http1_answer_that_its_client_does_not_take_ends_the_connection() {
     until(service.address(), "notes_http_answer_bytes", 0).await;
     // This request's own connection is the only one.
     until(service.address(), "notes_http_connections", 1).await;
+}
+
+#[tokio::test]
+async fn slow_uploads_take_no_place_of_other_requests() {
+    const UPLOADS: u32 = 4;
+    let (service, _) = start(Limits { requests_max: UPLOADS, body: NEVER, ..Limits::default() }).await;
+    let mut uploads = Vec::new();
+    for n in 0..UPLOADS {
+        let mut upload = TcpStream::connect(service.address()).await.unwrap();
+        let head = "PUT /notes/a HTTP/1.1\r\nhost: t\r\nx-api-key: w-key\r\ncontent-length: 100\r\n\r\n{";
+        upload.write_all(head.as_bytes()).await.unwrap();
+        uploads.push(upload);
+        until(service.address(), "notes_http_requests_in_flight", u64::from(n) + 1).await;
+    }
+    let (status, _, body) = send(service.address(), "GET", "/notes/10", "r-key", "").await;
+    assert_eq!((status, body.as_str()), (200, "xxxxxxxxxx"));
+    let (status, _, body) = send(service.address(), "PUT", "/notes/a", "w-key", "{\"wait_ms\": 0}").await;
+    assert_eq!(status, 201, "{body}");
+    let mut answer = vec![0; 12];
+    uploads[0].read_exact(&mut answer).await.unwrap();
+    assert_eq!(answer, b"HTTP/1.1 429", "the oldest upload has made room");
+    until(service.address(), "notes_http_requests_in_flight", u64::from(UPLOADS) - 1).await;
+}
+
+#[tokio::test]
+async fn requests_that_are_answered_slowly_take_places() {
+    let (service, _) = start(Limits { requests_max: 1, ..Limits::default() }).await;
+    let address = service.address();
+    let slow = tokio::spawn(send(address, "PUT", "/notes/a", "w-key", "{\"wait_ms\": 60000}"));
+    until(address, "notes_total", 1).await;
+    let (status, head, _) = send(address, "GET", "/notes/10", "r-key", "").await;
+    assert!(status == 429 && head.contains("retry-after: 1"), "{head}");
+    slow.abort();
+    until(address, "notes_http_requests_in_flight", 0).await;
+    assert_eq!(send(address, "GET", "/notes/10", "r-key", "").await.0, 200);
 }
 
 #[tokio::test]
