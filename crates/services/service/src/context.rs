@@ -96,7 +96,7 @@ impl<S: State> Context<S> {
         Self {
             state: parts.state,
             clock: parts.clock,
-            answers: Budget::new(limits.answers_bytes_max),
+            answers: Budget::divided(limits.answers_bytes_max),
             metrics_prefix: parts.metrics_prefix,
             metrics: parts.metrics,
             openapi: parts.openapi,

@@ -107,6 +107,10 @@ impl<S: State> Handler<S> {
         if places.available_permits() == 0 {
             return Err(busy());
         }
+        if context.answers.is_exhausted() {
+            // A write cannot be refused after it has changed data.
+            return Err(unread());
+        }
         match self.scope {
             Some(scope) if self.identifies == Identifies::Middleware => authorize(context, scope, &parts)?,
             _ => check_rate(context, &Caller::Address(address(&parts)))?,
@@ -127,6 +131,12 @@ impl<S: State> Handler<S> {
             }
         }
     }
+}
+
+/// The problem of a client that does not take its answers.
+fn unread() -> Problem {
+    Problem::new(Kind::Busy, "this connection has too many answers in memory: read them, then retry")
+        .retry_after(1)
 }
 
 fn busy() -> Problem {

@@ -1,7 +1,7 @@
 //! Tests clients that do not take their answers, or send their bodies slowly: they hold bounded memory and block no other client.
 
 use axum::body::Bytes;
-use axum::http::Request;
+use axum::http::{Request, Response};
 use h2::RecvStream;
 use h2::client::{Builder, SendRequest};
 use plimsoll_service::{Limits, Span};
@@ -36,12 +36,17 @@ impl Closed {
 
     /// Requests an answer of that many bytes; returns its body when its head has arrived.
     async fn get(&mut self, bytes: u64) -> RecvStream {
-        let request = Request::get(format!("http://{}/notes/{bytes}", self.address));
-        let request = request.header("x-api-key", "r-key").body(()).unwrap();
-        let mut ready = self.send.clone().ready().await.unwrap();
-        let answer = ready.send_request(request, true).unwrap().0.await.unwrap();
+        let answer = self.ask("GET", &format!("/notes/{bytes}"), "r-key").await;
         assert_eq!(answer.status(), 200);
         answer.into_body()
+    }
+
+    /// Sends a request without a body; returns its answer when its head has arrived.
+    async fn ask(&mut self, method: &str, path: &str, key: &str) -> Response<RecvStream> {
+        let request = Request::builder().method(method).uri(format!("http://{}{path}", self.address));
+        let request = request.header("x-api-key", key).body(()).unwrap();
+        let mut ready = self.send.clone().ready().await.unwrap();
+        ready.send_request(request, true).unwrap().0.await.unwrap()
     }
 }
 
@@ -77,6 +82,31 @@ async fn answers_that_clients_do_not_take_are_charged_and_others_are_served() {
     let (status, _, body) = send(service.address(), "GET", "/notes/2000", "r-key", "").await;
     assert_eq!((status, body.len()), (200, 2000));
     drop(held);
+}
+
+#[tokio::test]
+async fn a_client_that_takes_no_answer_leaves_memory_to_others() {
+    let limits = Limits { send: NEVER, answers_bytes_max: 256 << 10, ..Limits::default() };
+    let (service, _) = start(limits).await;
+    let mut client = Closed::connect(service.address(), 0).await;
+    let (mut held, mut status) = (Vec::new(), 200);
+    while status == 200 {
+        let answer = client.ask("GET", "/notes/32000", "r-key").await;
+        status = answer.status().as_u16();
+        held.push(answer);
+        assert!(held.len() < 20, "one client takes all memory");
+    }
+    assert_eq!((status, held.len()), (429, 3));
+    assert_eq!(client.ask("GET", "/notes/1", "r-key").await.status(), 429);
+    assert_eq!(
+        client.ask("PUT", "/notes/a", "w-key").await.status(),
+        429,
+        "a write would have an answer, too"
+    );
+    for path in ["/notes/2000", "/notes/40000"] {
+        assert_eq!(send(service.address(), "GET", path, "r-key", "").await.0, 200, "{path}");
+    }
+    assert_eq!(send(service.address(), "GET", "/notes/70000", "r-key", "").await.0, 422);
 }
 
 #[tokio::test]

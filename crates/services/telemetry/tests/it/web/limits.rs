@@ -161,13 +161,13 @@ async fn statistics_beyond_the_limits_are_refused_with_a_hint() {
 
 #[tokio::test]
 async fn answers_beyond_the_budget_get_a_retry_time() {
-    let service = start("answers", "limits: {answers_bytes_max: 65536}").await;
+    let service = start("answers", "limits: {answers_bytes_max: 262144}").await;
     let mut client = Client::connect(service.address()).await;
     client.post(BATCH, &batch(10)).await.is(201);
     client.post("/api/activity", &json!({"userId": "ann", "type": "post"})).await.is(201);
     let answers = service.context().answers.clone();
     let others = answers.reservation();
-    others.grow(65_536).unwrap();
+    others.grow(262_144).unwrap();
     let many = json!({"sensors": ["s"]});
     for path in ["/api/telemetry/stats/s", "/api/telemetry/s", "/api/activity/ann"] {
         let refused = client.get(path).await;
@@ -175,14 +175,14 @@ async fn answers_beyond_the_budget_get_a_retry_time() {
         refused.problem(429);
     }
     client.post("/api/telemetry/stats", &many).await.problem(429);
-    assert!(client.get("/metrics").await.text().contains("telemetry_http_answer_bytes 65536\n"));
+    assert!(client.get("/metrics").await.text().contains("telemetry_http_answer_bytes 262144\n"));
     drop(others);
     for path in ["/api/telemetry/stats/s", "/api/telemetry/s", "/api/activity/ann"] {
         client.get(path).await.is(200);
     }
     client.post("/api/telemetry/stats", &many).await.is(200);
 
-    // The answer exceeds the whole budget: a retry would not help.
+    // The answer exceeds the part of a connection: a retry would not help.
     client.post(BATCH, &batch(5_000)).await.is(201);
     let problem = client.get("/api/telemetry/stats/s?window=1h").await.problem(422);
     assert!(problem["detail"].as_str().unwrap().contains("shorter window"), "{problem}");
