@@ -46,6 +46,8 @@ pub struct Pool {
     pub min: Option<u32>,
     /// The names of the given options that only a pool has: `maxIdleTimeMS` and the like.
     pub others: Vec<&'static str>,
+    /// The names of the given options of the official driver that the lean client lacks: `heartbeatFrequencyMS` and the like.
+    pub of_driver: Vec<&'static str>,
 }
 
 /// Options that the lean client honours and the official driver does not know.
@@ -66,6 +68,13 @@ const NOT_OFF_BY_DEFAULT: [&str; 3] = ["journal", "retryreads", "retrywrites"];
 /// Options that find servers: an address of one server has no use for them.
 const OF_DISCOVERY: [&str; 5] =
     ["directconnection", "loadbalanced", "replicaset", "srvmaxhosts", "srvservicename"];
+
+/// Options that only the official driver honours.
+const DRIVER_OPTIONS: [&str; 3] =
+    ["heartbeatFrequencyMS", "serverMonitoringMode", "enableOverloadRetargeting"];
+/// Options that turn on TLS by themselves.
+const TLS_OPTIONS: [&str; 4] =
+    ["tlsinsecure", "tlsallowinvalidcertificates", "tlscafile", "tlscertificatekeyfile"];
 
 /// The fault of a malformed connection string, with the remedy.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -115,13 +124,14 @@ const TLS_CHECKS: [&str; 4] = [
     "tlsdisablecertificaterevocationcheck",
     "tlsdisableocspendpointcheck",
 ];
-/// Options that the official driver does not know.
-const NOT_OF_THE_DRIVER: [&str; 5] = [
+/// Options that the official driver does not know. It knows some values of `uuidRepresentation` only, and uses none.
+const NOT_OF_THE_DRIVER: [&str; 6] = [
     "sockettimeoutms",
     "timeoutms",
     "tlsallowinvalidhostnames",
     "tlsdisablecertificaterevocationcheck",
     "tlsdisableocspendpointcheck",
+    "uuidrepresentation",
 ];
 
 /// Every known option in lower case, with its values.
@@ -202,26 +212,16 @@ impl ConnectionString {
         };
         let (place, query) = rest.split_once('?').unwrap_or((rest, ""));
         let (authority, database) = place.split_once('/').unwrap_or((place, ""));
-        if database.contains('@') {
-            return Err(invalid("the user or the password contains `/`: write it as %2F"));
-        }
-        let (user, hosts) = match authority.rsplit_once('@') {
-            Some((user, hosts)) => (Some(User::parse(user)?), hosts),
-            None => (None, authority),
-        };
-        let hosts: Vec<&str> = hosts.split(',').collect();
-        hosts.iter().try_for_each(|host| check_host(host, is_srv))?;
-        if is_srv && hosts.len() > 1 {
-            return Err(invalid("mongodb+srv:// takes one host name, whose DNS record names the servers"));
-        }
-        check_database(database)?;
+        let place = Place::parse(authority, database, is_srv);
+        check_question_mark(query, place.is_ok())?;
+        let Place { user, hosts } = place?;
         let mut options = Options::parse(query)?;
         if is_srv && !options.has("proxyhost") {
             options.leave_out(&OF_A_PROXY, "`proxyHost`");
         }
         options.check_pairs(is_srv, hosts.len())?;
         options.warn_of_no_client();
-        options.leave_out_orphans();
+        options.leave_out_orphans(is_srv);
         options.check_user(user.as_ref())?;
         if options.has("proxyhost") && hosts.iter().any(|host| host.contains("%2F") || host.contains("%2f")) {
             return Err(invalid("`proxyHost` excludes Unix sockets: a SOCKS proxy connects to hosts"));
@@ -278,6 +278,31 @@ pub fn moved(text: &str, hosts: &[Address], auth_source: Option<&str>) -> String
     let sign = if options.is_empty() { "" } else { "?" };
     let hosts: Vec<_> = hosts.iter().map(|host| host.to_string().replace('/', "%2F")).collect();
     format!("mongodb://{user}{}/{database}{sign}{}", hosts.join(","), options.join("&"))
+}
+
+/// The parts before the options.
+struct Place<'a> {
+    user: Option<User>,
+    hosts: Vec<&'a str>,
+}
+
+impl<'a> Place<'a> {
+    fn parse(authority: &'a str, database: &str, is_srv: bool) -> Parsed<Self> {
+        if database.contains('@') {
+            return Err(invalid("the user or the password contains `/`: write it as %2F"));
+        }
+        let (user, hosts) = match authority.rsplit_once('@') {
+            Some((user, hosts)) => (Some(User::parse(user)?), hosts),
+            None => (None, authority),
+        };
+        let hosts: Vec<&str> = hosts.split(',').collect();
+        hosts.iter().try_for_each(|host| check_host(host, is_srv))?;
+        if is_srv && hosts.len() > 1 {
+            return Err(invalid("mongodb+srv:// takes one host name, whose DNS record names the servers"));
+        }
+        check_database(database)?;
+        Ok(Self { user, hosts })
+    }
 }
 
 /// The part before the `@`.
@@ -402,9 +427,17 @@ impl Options {
         self.of(key).and_then(|value| value.parse().ok())
     }
 
-    /// Whether an option has a value other than `0` and `false`.
+    /// Whether an option has a value other than `0`, `false` and `auto`.
     fn has_effect(&self, name: &str) -> bool {
-        self.of(&name.to_lowercase()).is_some_and(|value| !matches!(value, "0" | "false"))
+        self.of(&name.to_lowercase()).is_some_and(|value| !matches!(value, "0" | "false" | "auto"))
+    }
+
+    /// Whether connections use TLS.
+    fn has_tls(&self, is_srv: bool) -> bool {
+        match self.of("tls").or(self.of("ssl")) {
+            Some(value) => value == "true",
+            None => is_srv || TLS_OPTIONS.iter().any(|name| self.has(name)),
+        }
     }
 
     fn given(&self) -> Vec<String> {
@@ -421,20 +454,33 @@ impl Options {
 
     fn pool(&self) -> Pool {
         let others = POOL_OPTIONS.into_iter().filter(|name| self.has_effect(name));
+        let of_driver = DRIVER_OPTIONS.into_iter().filter(|name| self.has_effect(name));
         let size = |key| self.number(key).and_then(|size| u32::try_from(size).ok()).filter(|size| *size > 0);
-        Pool { max: size("maxpoolsize"), min: size("minpoolsize"), others: others.collect() }
-    }
-
-    /// Leaves out the options of an invalid read preference, with a warning: the driver refuses them without
-    /// a preference.
-    fn leave_out_orphans(&mut self) {
-        if self.has("readpreference") || !self.lacks_preference {
-            return;
+        Pool {
+            max: size("maxpoolsize"),
+            min: size("minpoolsize"),
+            others: others.collect(),
+            of_driver: of_driver.collect(),
         }
-        self.leave_out(&OF_A_PREFERENCE, "a valid `readPreference`");
     }
 
-    /// Leaves out the options `names` if the option `needed` is missing. Warns of each.
+    /// Leaves out options that depend on another, missing one, with a warning. The driver refuses the options of an invalid read
+    /// preference.
+    fn leave_out_orphans(&mut self, is_srv: bool) {
+        if !self.has("readpreference") && self.lacks_preference {
+            self.leave_out(&OF_A_PREFERENCE, "a valid `readPreference`");
+        }
+        let compresses = |value: &str| value.split(',').any(|name| name == "zlib");
+        if self.number("zlibcompressionlevel") != Some(-1) && !self.of("compressors").is_some_and(compresses)
+        {
+            self.leave_out(&["zlibcompressionlevel"], "`compressors=zlib`");
+        }
+        if self.is_true("tlsallowinvalidhostnames") && !self.has_tls(is_srv) {
+            self.leave_out(&["tlsallowinvalidhostnames"], "`tls=true`");
+        }
+    }
+
+    /// Leaves out the given options of `names`, because `needed` is missing. Warns of each.
     fn leave_out(&mut self, names: &[&str], needed: &str) {
         for name in names.iter().filter(|name| self.has(name)).collect::<Vec<_>>() {
             self.known.retain(|(known, ..)| known != name);
@@ -455,6 +501,19 @@ impl Options {
                 "the option `authMechanismProperties` of the address has no effect: only mechanisms that this build lacks use it"
                     .to_owned(),
             );
+        }
+        if self.of("uuidrepresentation").is_some_and(|value| value.to_lowercase().ends_with("legacy")) {
+            self.warn(
+                "the option `uuidRepresentation` of the address has no effect: Plimsoll changes no UUID, and writes the standard form"
+                    .to_owned(),
+            );
+        }
+        let is_vain = |name: &&&str| name.contains("disable") && self.of(name) == Some("false");
+        for name in TLS_CHECKS.iter().filter(is_vain).collect::<Vec<_>>() {
+            let written = self.written(name);
+            self.warn(format!(
+                "the option `{written}` of the address has no effect: no client checks the revocation of certificates"
+            ));
         }
         if self.number("waitqueuetimeoutms").is_some_and(|limit| limit > 0) {
             self.warn(
@@ -611,6 +670,21 @@ impl Kind {
     }
 }
 
+/// Refuses a `?` in a user or a password: the rest of it would be read as options, and messages would show a part of it.
+fn check_question_mark(query: &str, is_place_valid: bool) -> Parsed<()> {
+    let Some((before, _)) = query.rsplit_once('@') else { return Ok(()) };
+    let is_known = |pair: &str| {
+        let key = pair.split_once('=').map(|(key, _)| key.to_lowercase());
+        key.is_some_and(|key| OPTIONS.iter().any(|(name, _)| *name == key))
+    };
+    if is_place_valid && before.split('&').all(is_known) {
+        return Ok(());
+    }
+    Err(invalid(
+        "an `@` follows the `?`: write a `?` of the user or the password as %3F, and an `@` of an option as %40",
+    ))
+}
+
 /// A host name or an IPv4 address with an optional port, an IPv6 address in brackets, or the encoded path of a Unix socket.
 fn check_host(text: &str, is_srv: bool) -> Parsed<()> {
     let host = decoded(text, "host")?;
@@ -632,7 +706,12 @@ fn check_host(text: &str, is_srv: bool) -> Parsed<()> {
             let (address, tail) = rest.split_once(']').ok_or_else(|| {
                 invalid(format!("the host `{host}` lacks the closing bracket of an IPv6 address"))
             })?;
-            if address.parse::<std::net::Ipv6Addr>().is_err() && !address.contains('%') {
+            if let Some((address, zone)) = address.split_once('%') {
+                return Err(invalid(format!(
+                    "the zone `{zone}` of the IPv6 address `{address}` is unsupported: name a global address or a host name"
+                )));
+            }
+            if address.parse::<std::net::Ipv6Addr>().is_err() {
                 return Err(invalid(format!("`{address}` is not an IPv6 address")));
             }
             match tail.strip_prefix(':') {

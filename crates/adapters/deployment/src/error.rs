@@ -59,8 +59,8 @@ pub enum Error {
     },
     /// The URI turns acknowledgements off.
     #[error(
-        "the server's address says w=0: remove it from the address, and write `write_concern: {{w: 0}}` in the scenario if \
-         writes shall not be acknowledged"
+        "the server's address says w=0, so that no write would be acknowledged: remove it from the address (only a scenario can ask for it, \
+         with `write_concern: {{w: 0}}`)"
     )]
     Unacknowledged,
     /// A TLS certificate names the server's address, not a proxy's.

@@ -504,6 +504,28 @@ mod tests {
     }
 
     #[test]
+    fn a_connection_without_a_limit_waits_as_long_as_the_search_for_a_server() {
+        let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = silent.local_addr().unwrap();
+        let said = find(&format!("mongodb://{address}/?connectTimeoutMS=0&timeoutMS=300"));
+        assert!(said.contains("did not answer within 300ms"), "{said}");
+    }
+
+    #[test]
+    fn a_silent_server_is_reported_with_the_options_that_raise_its_limits() {
+        let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = silent.local_addr().unwrap();
+        for limits in ["connectTimeoutMS=100", "timeoutMS=100"] {
+            let said = find(&format!("mongodb://{address}/?{limits}"));
+            assert!(said.contains("did not answer within 100ms"), "{said}");
+            assert!(
+                said.contains("in the URI (`timeoutMS=30000`, for connections `connectTimeoutMS=30000` too)"),
+                "{said}"
+            );
+        }
+    }
+
+    #[test]
     fn a_long_wait_for_a_server_is_reported_once_and_its_error_names_the_time() {
         let closed = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
         for (limit, expected, waited) in [

@@ -37,10 +37,20 @@ pub async fn driver_options(uri: &str) -> Result<ClientOptions, Error> {
     check_supported(&options)?;
     options.app_name.get_or_insert_with(|| APPLICATION.to_owned());
     let most = parsed.timeout.unwrap_or(Duration::MAX);
-    options.connect_timeout = Some(options.connect_timeout.unwrap_or(CONNECT_TIMEOUT).min(most));
-    options.server_selection_timeout =
-        Some(options.server_selection_timeout.unwrap_or(CONNECT_TIMEOUT).min(most));
+    let selection = options.server_selection_timeout.filter(|limit| !limit.is_zero());
+    let selection = selection.unwrap_or(CONNECT_TIMEOUT).min(most);
+    options.connect_timeout = Some(connect_limit(options.connect_timeout, selection).min(most));
+    options.server_selection_timeout = Some(selection);
     Ok(options)
+}
+
+/// The time limit of a connection. Zero means no limit: then the search for a server limits it.
+const fn connect_limit(named: Option<Duration>, selection: Duration) -> Duration {
+    match named {
+        None => CONNECT_TIMEOUT,
+        Some(Duration::ZERO) => selection,
+        Some(limit) => limit,
+    }
 }
 
 /// Distinguishes a failure of the name service from a fault in the text.
@@ -74,10 +84,10 @@ pub fn pool_options(uri: &str) -> Pool {
     ConnectionString::parse(uri).map(|parsed| parsed.pool).unwrap_or_default()
 }
 
-/// One warning for each pool option of a URI, such as `maxPoolSize`. These options have no effect on connections of the lean
-/// client outside of a load.
+/// One warning for each option of a URI without effect on connections of the lean client outside of a load: options of a pool,
+/// such as `maxPoolSize`, and options that only the official driver has.
 pub fn pool_warnings(uri: &str) -> Vec<String> {
-    let Pool { max, min, others } = pool_options(uri);
+    let Pool { max, min, others, of_driver } = pool_options(uri);
     let sizes = [max.map(|_| "maxPoolSize"), min.map(|_| "minPoolSize")];
     let named = sizes.into_iter().flatten().chain(others);
     let said = |name| {
@@ -85,7 +95,10 @@ pub fn pool_warnings(uri: &str) -> Vec<String> {
             "the option `{name}` of the address has no effect here: Plimsoll opens the connections that it needs, and keeps them"
         )
     };
-    named.map(said).collect()
+    let only_driver = |name| {
+        format!("the option `{name}` of the address has no effect here: only the official driver has it")
+    };
+    named.map(said).chain(of_driver.into_iter().map(only_driver)).collect()
 }
 
 /// The options of a URI that a client loses if it gets only the addresses, as the user wrote them, and `tls` if `mongodb+srv://` turns
@@ -441,6 +454,10 @@ mod tests {
         assert_eq!(limits("mongodb://a/?timeoutMS=500"), [500, 500]);
         assert_eq!(limits("mongodb://a/?timeoutMS=500&connectTimeoutMS=100"), [100, 500]);
         assert_eq!(limits("mongodb://a/?socketTimeoutMS=500"), [5000, 5000]);
+        assert_eq!(limits("mongodb://a/?serverSelectionTimeoutMS=0"), [5000, 5000]);
+        assert_eq!(limits("mongodb://a/?connectTimeoutMS=0"), [5000, 5000]);
+        assert_eq!(limits("mongodb://a/?connectTimeoutMS=0&serverSelectionTimeoutMS=20000"), [20000, 20000]);
+        assert_eq!(limits("mongodb://a/?connectTimeoutMS=0&timeoutMS=500"), [500, 500]);
     }
 
     #[test]
@@ -461,15 +478,15 @@ mod tests {
 
     #[test]
     fn every_option_of_a_pool_that_asks_for_something_is_named() {
-        let pool = pool_options("mongodb://a/?maxPoolSize=2&minPoolSize=1&maxIdleTimeMS=5&maxConnecting=3");
-        assert_eq!(pool, Pool { max: Some(2), min: Some(1), others: vec!["maxIdleTimeMS", "maxConnecting"] });
-        let said = pool_warnings("mongodb://a/?maxPoolSize=2&minPoolSize=1&maxIdleTimeMS=5&maxConnecting=3");
-        for (sentence, name) in
-            said.iter().zip(["maxPoolSize", "minPoolSize", "maxIdleTimeMS", "maxConnecting"])
-        {
+        let uri = "mongodb://a/?maxPoolSize=2&minPoolSize=1&maxIdleTimeMS=5&maxConnecting=3&heartbeatFrequencyMS=500";
+        let (others, of_driver) = (vec!["maxIdleTimeMS", "maxConnecting"], vec!["heartbeatFrequencyMS"]);
+        assert_eq!(pool_options(uri), Pool { max: Some(2), min: Some(1), others, of_driver });
+        let said = pool_warnings(uri);
+        let names = ["maxPoolSize", "minPoolSize", "maxIdleTimeMS", "maxConnecting", "heartbeatFrequencyMS"];
+        for (sentence, name) in said.iter().zip(names) {
             assert!(sentence.contains(&format!("`{name}` of the address has no effect here")), "{sentence}");
         }
-        assert_eq!(said.len(), 4);
+        assert_eq!(said.len(), names.len());
         assert_eq!(pool_warnings("mongodb://a/?maxPoolSize=0&minPoolSize=0&maxIdleTimeMS=0"), [""; 0]);
     }
 

@@ -47,8 +47,8 @@ pub enum Error {
     },
     /// No connection or no reply within the time limit. An open connection is broken.
     #[error(
-        "{address} did not answer within {limit:?}: check that it runs and is not overloaded, or raise the limit \
-         (`--set timeout=30s` for commands, `connectTimeoutMS=30000` in the URI for connections)"
+        "{address} did not answer within {limit:?}: check that it runs and is not overloaded, or raise the limit in the URI \
+         (`timeoutMS=30000`, for connections `connectTimeoutMS=30000` too) or, for the commands of a run, with `--set timeout=30s`"
     )]
     Timeout {
         /// The server.

@@ -69,6 +69,9 @@ impl Options {
     /// # Errors
     /// When a template is invalid. The error marks the place in the option.
     pub fn scenario(&self) -> anyhow::Result<Text> {
+        if let Some(rate) = self.rate.filter(|rate| !rate.is_finite() || *rate <= 0.0) {
+            bail!("--rate {rate}: give the operations per second, a number over 0");
+        }
         let filled = self.filled()?;
         let operation = self.operation()?;
         let name = self.operation.name();
@@ -237,6 +240,15 @@ mod tests {
         let text = options.scenario().unwrap();
         Plan::build(&load_text(text.clone(), &[], None).unwrap())
             .unwrap_or_else(|error| panic!("{error:#}: {}", text.text))
+    }
+
+    #[test]
+    fn a_rate_that_is_no_number_over_0_is_refused_by_its_option() {
+        for rate in [f64::NAN, f64::INFINITY, 0.0, -5.0] {
+            let options = Options { rate: Some(rate), ..options(Operation::Find(None)) };
+            let refused = options.scenario().unwrap_err().to_string();
+            assert!(refused.starts_with(&format!("--rate {rate}: give the operations")), "{refused}");
+        }
     }
 
     #[test]

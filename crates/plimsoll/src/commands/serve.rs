@@ -14,6 +14,7 @@ use plimsoll_host::{Profile, Server, Storage, mongod};
 use plimsoll_measure::size::Bytes;
 use plimsoll_service::{DatabaseClient, Ending, Product, Running, StartError, State, redact, settings};
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tracing_subscriber::filter::LevelFilter;
 
@@ -235,16 +236,36 @@ fn typed<P: Product>(args: &ServeArgs) -> anyhow::Result<P::Typed> {
         settings::read(&text).with_context(of)?
     };
     if !args.overrides.is_empty() {
-        let mut tree = serde_json::to_value(&typed).context("write the settings as a tree")?;
-        for assignment in &args.overrides {
-            set(&mut tree, assignment)?;
-        }
-        typed = P::Typed::deserialize(&tree).map_err(|error| anyhow!("--set: {}", of_tree(&error, &tree)))?;
+        let before = serde_json::to_value(&typed).context("write the settings as a tree")?;
+        let all: Vec<_> = args.overrides.iter().collect();
+        let tree = changed(&before, &all)?;
+        typed = P::Typed::deserialize(&tree).map_err(|error| {
+            let path = cause::<P::Typed>(&before, &all).map(|path| format!(" {path}")).unwrap_or_default();
+            anyhow!("--set{path}: {}", of_tree(&error, &tree))
+        })?;
     }
     if let Some(listen) = args.listen {
         *P::listen(&mut typed) = listen;
     }
     Ok(typed)
+}
+
+/// The settings with these assignments.
+fn changed(before: &Value, assignments: &[&String]) -> anyhow::Result<Value> {
+    let mut tree = before.clone();
+    assignments.iter().try_for_each(|assignment| set(&mut tree, assignment))?;
+    Ok(tree)
+}
+
+/// The path of the assignment without which the others are valid.
+fn cause<T: DeserializeOwned>(before: &Value, assignments: &[&String]) -> Option<String> {
+    let is_valid_without = |left_out: usize| {
+        let rest = assignments.iter().enumerate().filter(|(index, _)| *index != left_out);
+        let rest: Vec<_> = rest.map(|(_, assignment)| *assignment).collect();
+        changed(before, &rest).is_ok_and(|tree| T::deserialize(&tree).is_ok())
+    };
+    let index = (0..assignments.len()).find(|index| is_valid_without(*index))?;
+    assignments[index].split_once('=').map(|(path, _)| path.to_owned())
 }
 
 fn read(path: &Path) -> anyhow::Result<String> {

@@ -103,7 +103,7 @@ fn deployment(entry: &Entry) -> Option<String> {
 /// An address of this machine, with or without the scheme and the path of a URI.
 fn address(text: &str) -> anyhow::Result<SocketAddr> {
     let bare = text.strip_prefix("mongodb://").unwrap_or(text);
-    let bare = bare.split_once('/').map_or(bare, |(address, _)| address);
+    let bare = bare.split_once(['/', '?']).map_or(bare, |(address, _)| address);
     let numeric = bare.replace("localhost:", "127.0.0.1:");
     numeric.parse().with_context(|| format!("{text}: write HOST:PORT, for example 127.0.0.1:27017"))
 }
@@ -161,7 +161,13 @@ mod tests {
 
     #[test]
     fn a_server_is_chosen_by_any_form_of_its_address() {
-        for text in ["127.0.0.1:2", "localhost:2", "mongodb://127.0.0.1:2", "mongodb://127.0.0.1:2/?x=y"] {
+        for text in [
+            "127.0.0.1:2",
+            "localhost:2",
+            "mongodb://127.0.0.1:2",
+            "mongodb://127.0.0.1:2/?x=y",
+            "mongodb://127.0.0.1:2?x=y",
+        ] {
             let found = chosen(&[text.to_owned()], vec![entry(1), entry(2)]).unwrap();
             assert_eq!(found, [entry(2)], "{text}");
         }

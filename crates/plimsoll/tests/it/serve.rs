@@ -177,6 +177,18 @@ fn invalid_settings_are_refused_before_anything_starts() {
         (&["--config", "none.yaml"], 2, "none.yaml"),
         (&["--set", "readings.gather=5"], 2, "a duration with its unit"),
         (&["--set", "readings.gather"], 2, "write path=value"),
+        (
+            &[
+                "--set",
+                "limits.rate.per_s=5",
+                "--set",
+                "limits.streams_max=-1",
+                "--set",
+                "limits.rate.burst=5",
+            ],
+            2,
+            "--set limits.streams_max: ",
+        ),
         (&["--set", "readings.commit=5"], 2, "commit"),
         (&["--server", "embeded"], 2, "mongodb://localhost:27017"),
         (&["--server", &shared(), "--storage", "x"], 2, "--storage: a running server has its own"),

@@ -92,6 +92,13 @@ fn busy() -> Problem {
     Problem::new(Kind::Busy, "too many request bodies are in memory: retry later").retry_after(1)
 }
 
+/// The problem of a body that makes room for another.
+pub(crate) fn displaced() -> Problem {
+    let detail =
+        "too many request bodies arrive, and this one takes the longest: send it faster, or retry later";
+    Problem::new(Kind::Busy, detail).retry_after(1)
+}
+
 enum Broken {
     /// The body is too large; this is the rest of it.
     Large(Body),

@@ -7,6 +7,7 @@ use axum::body::{Body, Bytes};
 use axum::http::Response;
 use tokio::sync::Semaphore;
 
+use crate::arrivals::Arrivals;
 use crate::budget::Budget;
 use crate::clock::Clock;
 use crate::limits::Limits;
@@ -67,7 +68,12 @@ pub struct Context<S> {
     pub(crate) bodies: Budget,
     /// Memory for streams, which may stay open for long, apart from that of other bodies.
     pub(crate) streams: Budget,
+    /// Places for bodies that arrive.
+    pub(crate) arrivals: Arrivals,
+    /// Places for requests that are answered.
     pub(crate) requests: Semaphore,
+    /// Places for open streams, which take as long as their clients send.
+    pub(crate) open_streams: Semaphore,
     pub(crate) connections: Arc<Semaphore>,
     readiness: Readiness,
     stopping: AtomicBool,
@@ -90,7 +96,7 @@ impl<S: State> Context<S> {
         Self {
             state: parts.state,
             clock: parts.clock,
-            answers: Budget::new(limits.answers_bytes_max),
+            answers: Budget::divided(limits.answers_bytes_max),
             metrics_prefix: parts.metrics_prefix,
             metrics: parts.metrics,
             openapi: parts.openapi,
@@ -98,7 +104,9 @@ impl<S: State> Context<S> {
             rates: limits.rate.map(RateLimiter::new),
             bodies: Budget::new(limits.bodies_bytes_max),
             streams: Budget::new(limits.bodies_bytes_max),
+            arrivals: Arrivals::new(limits.requests_max as usize),
             requests: Semaphore::new(limits.requests_max as usize),
+            open_streams: Semaphore::new(limits.requests_max as usize),
             connections: Arc::new(Semaphore::new(limits.connections_max as usize)),
             readiness: Readiness::default(),
             stopping: AtomicBool::new(false),

@@ -47,6 +47,7 @@ mod endpoint;
 mod product;
 mod routes;
 
+mod arrivals;
 mod middleware;
 mod rate_limit;
 mod readiness;

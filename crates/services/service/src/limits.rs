@@ -15,13 +15,15 @@ pub struct Limits {
     /// The largest number of concurrent requests on one HTTP/2 connection; further requests of the client
     /// wait.
     pub streams_max: u32,
-    /// The largest number of requests in flight; a further request is answered 429.
+    /// The largest number of requests that are answered at a time; a further request is answered 429. As many streams may be open,
+    /// and as many bodies may arrive: the oldest of these makes room for a new body, and is answered 429.
     pub requests_max: u32,
     /// The largest size of all request bodies in memory, in bytes; a further body is answered 429. Streams
     /// have a separate limit of the same size, so that they keep no other body out.
     pub bodies_bytes_max: u32,
     /// The largest size of all answers in memory, in bytes, from the data read for them until they are sent;
-    /// a further answer becomes a 429. Short answers and `/metrics` may exceed it a little.
+    /// a further answer becomes a 429. Short answers and `/metrics` may exceed it a little. One connection holds at most a
+    /// quarter of it.
     pub answers_bytes_max: u32,
     /// The largest ordinary body, in bytes.
     pub body_bytes_max: u32,
@@ -147,8 +149,8 @@ pub fn zero(limits: &[(&str, u32)]) -> Option<String> {
 
 /// The smallest `head_bytes_max`: the HTTP library reads heads in pieces of this size.
 const HEAD_BYTES_MIN: u32 = 8_192;
-/// The smallest `answers_bytes_max`: an ordinary answer with room to spare.
-const ANSWERS_BYTES_MIN: u32 = 64 << 10;
+/// The smallest `answers_bytes_max`: the quarter of a connection holds an ordinary answer with room to spare.
+const ANSWERS_BYTES_MIN: u32 = 256 << 10;
 /// The slowest rate, in requests a second.
 const RATE_MIN: f64 = 0.001;
 
@@ -168,7 +170,7 @@ mod tests {
         check(|limits| limits.send = Span::millis(0), "send is 0ms");
         check(|limits| limits.head_bytes_max = 100, "8192 or more");
         check(|limits| limits.bodies_bytes_max = 1_000, "smaller than one body");
-        check(|limits| limits.answers_bytes_max = 1_000, "65536 or more");
+        check(|limits| limits.answers_bytes_max = 1_000, "262144 or more");
         check(|limits| limits.idle = Span::seconds(1), "cut off");
         check(|limits| limits.rate = Some(Rate { per_s: 0.0, burst: 1 }), "burst of 1 or more");
         check(|limits| limits.rate = Some(Rate { per_s: f64::NAN, burst: 1 }), "burst of 1 or more");

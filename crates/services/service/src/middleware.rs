@@ -1,4 +1,4 @@
-//! Routes requests, and checks each in order: capacity, caller, rate, scope, body size; then limits the endpoint's time.
+//! Routes requests, and checks each in order: capacity, caller, rate, scope, body size, capacity again; then limits the endpoint's time.
 
 use std::iter;
 use std::net::{IpAddr, Ipv4Addr};
@@ -12,7 +12,6 @@ use axum::http::header::ORIGIN;
 use axum::http::{HeaderMap, Method, Response, request};
 use axum::middleware::from_fn_with_state;
 use axum::routing::{MethodFilter, on};
-use tokio::sync::SemaphorePermit;
 
 use crate::body::{self, Takes};
 use crate::context::{Context, State};
@@ -110,12 +109,21 @@ impl<S: State> Handler<S> {
             let call = call(context, Takes::Nothing, params, parts, Body::empty()).await?;
             return (self.answer)(context.clone(), call).await;
         }
-        let _capacity = capacity(context)?;
+        let places = if self.takes == Takes::Stream { &context.open_streams } else { &context.requests };
+        if places.available_permits() == 0 {
+            return Err(busy());
+        }
+        if context.answers.is_exhausted() {
+            // A write cannot be refused after it has changed data.
+            return Err(unread());
+        }
         match self.scope {
             Some(scope) if self.identifies == Identifies::Middleware => authorize(context, scope, &parts)?,
             _ => check_rate(context, &Caller::Address(address(&parts)))?,
         }
         let call = call(context, self.takes, params, parts, body).await?;
+        // A body may arrive slowly, so it takes no place here.
+        let _place = places.try_acquire().map_err(|_| busy())?;
         if self.takes == Takes::Stream {
             // A stream may take as long as its lines arrive in time.
             return (self.answer)(context.clone(), call).await;
@@ -131,11 +139,14 @@ impl<S: State> Handler<S> {
     }
 }
 
-fn capacity<S>(context: &Context<S>) -> Result<SemaphorePermit<'_>, Problem> {
-    context
-        .requests
-        .try_acquire()
-        .map_err(|_| Problem::new(Kind::Busy, "too many requests are in flight: retry later").retry_after(1))
+/// The problem of a client that does not take its answers.
+fn unread() -> Problem {
+    Problem::new(Kind::Busy, "this connection has too many answers in memory: read them, then retry")
+        .retry_after(1)
+}
+
+fn busy() -> Problem {
+    Problem::new(Kind::Busy, "too many requests are in flight: retry later").retry_after(1)
 }
 
 /// The address of the client.
@@ -205,7 +216,13 @@ async fn call<S>(
         Takes::Stream => (Some(body::lines(&parts.headers, body, limits, &context.streams)?), Body::empty()),
         _ => (None, body),
     };
-    let (media, body, memory) = body::read(takes, &parts.headers, body, limits, bodies).await?;
+    let received = body::read(takes, &parts.headers, body, limits, bodies);
+    let (media, body, memory) = match takes {
+        Takes::Nothing | Takes::Stream => received.await?,
+        Takes::Json | Takes::Batch => {
+            context.arrivals.receive(received).await.unwrap_or_else(|| Err(body::displaced()))?
+        }
+    };
     let query = parts.uri.query().map(str::to_owned);
     let (lines, address) = (Mutex::new(lines), address(&parts));
     Ok(Call { params, query, address, headers: parts.headers, body, media, lines, _memory: memory })

@@ -12,7 +12,7 @@ use hyper::body::{Frame, SizeHint};
 use tokio::sync::Notify;
 use tokio::time::sleep;
 
-use crate::budget::{Budget, Reservation};
+use crate::budget::{Budget, Reservation, Share};
 use crate::problem::Problem;
 
 /// Bytes of one piece of an answer. HTTP/2 takes over one piece more than the client's window admits. With short pieces, the rest of
@@ -65,7 +65,10 @@ pub(crate) fn charged(answers: &Budget, mut answer: Response<Body>, need: Need) 
 
 /// The answers that one task sends: those of an HTTP/1 connection, or the answer of an HTTP/2 stream.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Outbox(Arc<Counts>);
+pub(crate) struct Outbox {
+    counts: Arc<Counts>,
+    share: Share,
+}
 
 #[derive(Debug, Default)]
 struct Counts {
@@ -75,14 +78,19 @@ struct Counts {
 }
 
 impl Outbox {
+    /// An outbox of a connection, whose answers share its memory.
+    pub(crate) fn of(share: Share) -> Self {
+        Self { counts: Arc::default(), share }
+    }
+
     /// Runs `poll` in the task of this outbox: answers that begin meanwhile belong to it.
     pub(crate) fn within<T>(&self, poll: impl FnOnce() -> T) -> T {
-        OUTBOX.sync_scope(self.clone(), poll)
+        self.share.within(|| OUTBOX.sync_scope(self.clone(), poll))
     }
 
     /// Runs a whole future in the task of this outbox.
     pub(crate) async fn during<T>(&self, future: impl Future<Output = T>) -> T {
-        OUTBOX.scope(self.clone(), future).await
+        self.share.during(OUTBOX.scope(self.clone(), future)).await
     }
 
     /// Waits until a client has not taken an answer for at least the limit and less than twice the limit. This way one timer
@@ -102,7 +110,7 @@ impl Outbox {
     /// Waits until every answer is sent.
     pub(crate) async fn sent(&self) {
         loop {
-            let ended = self.0.ended.notified();
+            let ended = self.counts.ended.notified();
             if self.unsent().is_none() {
                 return;
             }
@@ -112,17 +120,17 @@ impl Outbox {
 
     /// The number of the oldest answer that is not sent. `None` if all are sent.
     fn unsent(&self) -> Option<u64> {
-        let sent = self.0.sent.load(Ordering::Acquire);
-        (sent < self.0.begun.load(Ordering::Acquire)).then_some(sent)
+        let sent = self.counts.sent.load(Ordering::Acquire);
+        (sent < self.counts.begun.load(Ordering::Acquire)).then_some(sent)
     }
 
     fn begin(&self) {
-        self.0.begun.fetch_add(1, Ordering::AcqRel);
+        self.counts.begun.fetch_add(1, Ordering::AcqRel);
     }
 
     fn end(&self) {
-        self.0.sent.fetch_add(1, Ordering::AcqRel);
-        self.0.ended.notify_waiters();
+        self.counts.sent.fetch_add(1, Ordering::AcqRel);
+        self.counts.ended.notify_waiters();
     }
 }
 

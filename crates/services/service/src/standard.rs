@@ -107,12 +107,11 @@ impl<S: State> Endpoint<S> for Metrics {
 fn gauges<S: State>(context: &Context<S>, page: &mut Page) {
     let used = |free: usize, max: u32| (max as usize).saturating_sub(free) as f64;
     let limits = &context.limits;
+    let answered = [&context.requests, &context.open_streams]
+        .map(|places| used(places.available_permits(), limits.requests_max));
+    let in_flight = answered.iter().sum::<f64>() + context.arrivals.count() as f64;
     for (name, help, value) in [
-        (
-            "http_requests_in_flight",
-            "Requests in flight.",
-            used(context.requests.available_permits(), limits.requests_max),
-        ),
+        ("http_requests_in_flight", "Requests in flight.", in_flight),
         (
             "http_connections",
             "Connections of clients.",

@@ -58,7 +58,10 @@ const VALID: &[&str] = &[
     "mongodb://localhost/?readPreference=secondary&readPreferenceTags=dc:ny,rack:1&readPreferenceTags=dc:ny&readPreferenceTags=",
     // Connections.
     "mongodb://localhost/?appName=shop",
+    "mongodb://localhost/?appName=shop@home",
+    "mongodb://ann:word@localhost/?replicaSet=rs0&appName=shop@home",
     "mongodb://localhost/?connectTimeoutMS=20000&socketTimeoutMS=1000&timeoutMS=500",
+    "mongodb://localhost/?connectTimeoutMS=0&serverSelectionTimeoutMS=0&socketTimeoutMS=0&timeoutMS=0",
     "mongodb://localhost/?directConnection=true",
     "mongodb://a,b/?directConnection=false",
     "mongodb://localhost/?replicaSet=rs0&serverSelectionTimeoutMS=100&localThresholdMS=0",
@@ -68,7 +71,8 @@ const VALID: &[&str] = &[
     "mongodb://localhost/?loadBalanced=false&replicaSet=rs0",
     "mongodb://localhost/?maxPoolSize=10&minPoolSize=2&maxConnecting=3&maxIdleTimeMS=1000&waitQueueTimeoutMS=0",
     "mongodb://localhost/?maxPoolSize=0&minPoolSize=5",
-    "mongodb://localhost/?uuidRepresentation=javaLegacy",
+    "mongodb://localhost/?uuidRepresentation=standard",
+    "mongodb://localhost/?uuidRepresentation=unspecified&enableOverloadRetargeting=true",
     "mongodb://localhost/?CONNECTTIMEOUTMS=1&ReplicaSet=rs",
     // Compression.
     "mongodb://localhost/?compressors=zlib&zlibCompressionLevel=9",
@@ -82,6 +86,10 @@ const VALID: &[&str] = &[
     "mongodb://localhost/?tls=true&tlsInsecure=true",
     "mongodb://localhost/?tls=true&tlsAllowInvalidCertificates=true&tlsAllowInvalidHostnames=true",
     "mongodb://localhost/?tls=true&tlsAllowInvalidHostnames=false",
+    "mongodb://localhost/?tlsAllowInvalidHostnames=false",
+    "mongodb://localhost/?ssl=true&tlsAllowInvalidHostnames=true",
+    "mongodb://localhost/?tlsCAFile=%2Fca.pem&tlsAllowInvalidHostnames=true",
+    "mongodb+srv://cluster.example.com/?tlsAllowInvalidHostnames=true",
     "mongodb://localhost/?tls=true&tlsDisableOCSPEndpointCheck=true",
     "mongodb://localhost/?tls=true&tlsDisableCertificateRevocationCheck=true",
     // SOCKS proxies.
@@ -121,6 +129,30 @@ const WARNED: &[(&str, &str)] = &[
     (
         "mongodb+srv://cluster.example.com/?proxyUsername=a",
         "`proxyUsername` of the address has no effect without `proxyHost`",
+    ),
+    (
+        "mongodb://localhost/?uuidRepresentation=javaLegacy",
+        "`uuidRepresentation` of the address has no effect",
+    ),
+    (
+        "mongodb://localhost/?zlibCompressionLevel=9",
+        "`zlibCompressionLevel` of the address has no effect without `compressors=zlib`",
+    ),
+    (
+        "mongodb://localhost/?compressors=snappy,zstd&zlibCompressionLevel=9",
+        "`zlibCompressionLevel` of the address has no effect without `compressors=zlib`",
+    ),
+    (
+        "mongodb://localhost/?tlsAllowInvalidHostnames=true",
+        "`tlsAllowInvalidHostnames` of the address has no effect without `tls=true`",
+    ),
+    (
+        "mongodb+srv://cluster.example.com/?tls=false&tlsAllowInvalidHostnames=true",
+        "`tlsAllowInvalidHostnames` of the address has no effect without `tls=true`",
+    ),
+    (
+        "mongodb://localhost/?tls=true&tlsDisableOCSPEndpointCheck=false",
+        "`tlsDisableOCSPEndpointCheck` of the address has no effect: no client checks the revocation",
     ),
     ("mongodb://localhost/?waitQueueTimeoutMS=7", "`waitQueueTimeoutMS` of the address has no effect"),
     ("mongodb://localhost/?journal=", "empty"),
@@ -189,6 +221,7 @@ const INVALID: &[(&str, &str)] = &[
     ("mongodb://[::1]x", "in place of a port"),
     ("mongodb://[::1", "closing bracket"),
     ("mongodb://[zz::1]", "not an IPv6 address"),
+    ("mongodb://[fe80::1%25eth0]", "the zone `eth0` of the IPv6 address `fe80::1` is unsupported"),
     ("mongodb://::1", "a host is missing"),
     ("mongodb://fe80::1", "several colons"),
     ("mongodb://local host", "a character"),
@@ -199,6 +232,10 @@ const INVALID: &[(&str, &str)] = &[
     ("mongodb://a@b@localhost", "the user contains `@`"),
     ("mongodb://a[b@localhost", "the user contains `[`"),
     ("mongodb://ann:w/rd@localhost", "contains `/`: write it as %2F"),
+    ("mongodb://ann:w?rd@localhost", "of the user or the password as %3F"),
+    ("mongodb://a?n:word@localhost/db?w=1", "of the user or the password as %3F"),
+    ("mongodb://ann:w@rd?x@localhost", "of the user or the password as %3F"),
+    ("mongodb://localhost/?foo=a@b", "of an option as %40"),
     ("mongodb://@localhost", "the user before `@` is empty"),
     ("mongodb://:word@localhost", "the user before `@` is empty"),
     ("mongodb://a%nn:word@localhost", "without two hex digits"),
@@ -354,9 +391,18 @@ fn malformed_strings_are_refused_with_one_sentence() {
 
 #[test]
 fn no_message_shows_a_password() {
-    for text in
-        ["mongodb://ann:s3cr/et@localhost", "mongodb://ann:s3cret%@localhost", "mongodb://ann:s3c:ret@h"]
-    {
+    for text in [
+        "mongodb://ann:s3cr/et@localhost",
+        "mongodb://ann:s3cret%@localhost",
+        "mongodb://ann:s3c:ret@h",
+        "mongodb://ann:s3c?ret@localhost/",
+        "mongodb://ann:s3c/ret?x@h",
+        "mongodb://ann:s3c ret?x@h",
+        "mongodb://ann:17?s3cret@h",
+        "mongodb://ann:17?s3cret&w=x@h",
+        "mongodb://ann:17/s3c ret?w=1@h",
+        "mongodb://ann:p@17?s3cret=1@h",
+    ] {
         let error = ConnectionString::parse(text).unwrap_err().to_string();
         assert!(!error.contains("s3c"), "{error}");
     }
@@ -376,6 +422,13 @@ fn options_that_the_driver_does_not_know_are_read_here() {
     let pool =
         ConnectionString::parse("mongodb://a/?minPoolSize=3&maxIdleTimeMS=5&maxConnecting=2").unwrap().pool;
     assert_eq!((pool.min, pool.others), (Some(3), vec!["maxIdleTimeMS", "maxConnecting"]));
+    let of_driver =
+        |query: &str| ConnectionString::parse(&format!("mongodb://a/?{query}")).unwrap().pool.of_driver;
+    assert_eq!(
+        of_driver("heartbeatFrequencyMS=500&serverMonitoringMode=poll&enableOverloadRetargeting=true"),
+        ["heartbeatFrequencyMS", "serverMonitoringMode", "enableOverloadRetargeting"]
+    );
+    assert_eq!(of_driver("serverMonitoringMode=auto&enableOverloadRetargeting=false"), [""; 0]);
     assert_eq!(parsed.lean_only, ["timeoutMS", "tlsAllowInvalidHostnames"]);
     assert!(parsed.allows_invalid_hostnames);
     assert_eq!(parsed.for_driver, "mongodb://a/d?tls=true");

@@ -73,7 +73,7 @@ impl Connections {
         }
     }
 
-    /// One sentence for each option of a URI's pool without effect, for a load with so many connections.
+    /// One sentence for each option of a URI that only the official driver's pool or monitor honours, for a load with so many connections.
     pub fn without_effect(client: Client, pool: &Pool, load: u32) -> Vec<String> {
         if client == Client::Driver {
             return Vec::new();
@@ -90,7 +90,12 @@ impl Connections {
                  use client: driver"
             )
         });
-        few.into_iter().chain(others).collect()
+        let of_driver = pool.of_driver.iter().map(|name| {
+            format!(
+                "{name} in the server's address has no effect: only the official driver has it; use client: driver"
+            )
+        });
+        few.into_iter().chain(others).chain(of_driver).collect()
     }
 
     /// Checks the settings against the client.
@@ -130,10 +135,12 @@ mod tests {
 
     #[test]
     fn pool_options_of_the_address_without_effect_are_named_for_the_lean_client() {
-        let pool = Pool { min: Some(9), others: vec!["maxIdleTimeMS", "maxConnecting"], max: None };
+        let (others, of_driver) = (vec!["maxIdleTimeMS", "maxConnecting"], vec!["heartbeatFrequencyMS"]);
+        let pool = Pool { min: Some(9), others, of_driver, max: None };
         let said = Connections::without_effect(Client::Lean, &pool, 8);
-        assert_eq!(said.len(), 3, "{said:?}");
-        for (sentence, name) in said.iter().zip(["minPoolSize=9", "maxIdleTimeMS", "maxConnecting"]) {
+        let names = ["minPoolSize=9", "maxIdleTimeMS", "maxConnecting", "heartbeatFrequencyMS"];
+        assert_eq!(said.len(), names.len(), "{said:?}");
+        for (sentence, name) in said.iter().zip(names) {
             assert!(sentence.starts_with(name), "{sentence}");
         }
         assert_eq!(Connections::without_effect(Client::Driver, &pool, 8), [""; 0]);

@@ -14,7 +14,7 @@ const STAMP: &str = plimsoll_document::STAMP_FIELD;
 /// The largest number of different numbers or dates that become a choice; texts have a larger limit.
 const NUMBERS_FEW: usize = 12;
 /// From this number of fields on, rare names count as data: the documents are dictionaries.
-const DICTIONARY_MIN: usize = 64;
+const DICTIONARY_MIN: usize = 12;
 /// Names count as data if a field is on average in less than this share of the documents.
 const DICTIONARY_SHARE: f64 = 0.1;
 /// The number of constants that stand for the numbers or dates of one type in a choice of several types.

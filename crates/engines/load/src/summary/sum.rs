@@ -19,8 +19,8 @@ pub(super) struct Sum {
     load_ns: u64,
     /// Time under load in the current phase.
     current_ns: u64,
-    /// Of open loads: the completed operations that were due before the end of their load and had ended by
-    /// then or were in flight, and all operations that were due before that end.
+    /// In open loads, the completed operations that were due before the end of their load and had ended by then or
+    /// were in flight, and all operations that were due before that end.
     in_time: u64,
     due: u64,
     /// Operations of the current phase that completed after the end of their load.

@@ -20,6 +20,7 @@ use tokio_rustls::TlsAcceptor;
 use super::Phase;
 use super::streams::Streams;
 use super::timeout_stream::TimeoutStream;
+use crate::budget::Share;
 use crate::limits::Limits;
 use crate::middleware::Peer;
 use crate::sending::{self, Outbox};
@@ -57,7 +58,8 @@ impl Connection {
             let answer = app.call(request);
             async move { answer.await.map(sending::outgoing) }
         });
-        let (outbox, streams) = (Outbox::default(), Streams::new(self.limits.send.duration()));
+        let share = Share::default();
+        let (outbox, streams) = (Outbox::of(share.clone()), Streams::new(self.limits.send.duration(), share));
         let http = http(&self.limits, streams.clone());
         let mut served = pin!(http.serve_connection(TokioIo::new(stream), service));
         let mut overdue = pin!(outbox.overdue(self.limits.send.duration()));

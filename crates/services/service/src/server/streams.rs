@@ -7,20 +7,23 @@ use std::time::Duration;
 use hyper::rt::Executor;
 use tokio::sync::Notify;
 
+use crate::budget::Share;
 use crate::sending::Outbox;
 
 /// Runs the streams of one connection, each in its own task.
 #[derive(Clone, Debug)]
 pub(super) struct Streams {
     send: Duration,
+    /// The memory of all streams.
+    share: Share,
     /// Notified when a stream can only be ended with its connection.
     cut: Arc<Notify>,
 }
 
 impl Streams {
-    /// Gives clients the time `send` for each answer.
-    pub(super) fn new(send: Duration) -> Self {
-        Self { send, cut: Arc::default() }
+    /// Gives clients the time `send` for each answer. The answers of all streams share the memory of their connection.
+    pub(super) fn new(send: Duration, share: Share) -> Self {
+        Self { send, share, cut: Arc::default() }
     }
 
     /// Waits for a stream that can only be ended with its connection.
@@ -29,7 +32,7 @@ impl Streams {
     }
 
     async fn run(self, stream: impl Future<Output = ()>) {
-        let outbox = Outbox::default();
+        let outbox = Outbox::of(self.share.clone());
         let mut overdue = pin!(outbox.overdue(self.send));
         let is_done = tokio::select! {
             () = outbox.during(stream) => true,

@@ -1,11 +1,11 @@
 //! Tests clients that do not take their answers, or send their bodies slowly: they hold bounded memory and block no other client.
 
 use axum::body::Bytes;
-use axum::http::Request;
+use axum::http::{Request, Response};
 use h2::RecvStream;
 use h2::client::{Builder, SendRequest};
 use plimsoll_service::{Limits, Span};
-use tokio::io::AsyncWriteExt;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::task::JoinHandle;
 
@@ -36,12 +36,17 @@ impl Closed {
 
     /// Requests an answer of that many bytes; returns its body when its head has arrived.
     async fn get(&mut self, bytes: u64) -> RecvStream {
-        let request = Request::get(format!("http://{}/notes/{bytes}", self.address));
-        let request = request.header("x-api-key", "r-key").body(()).unwrap();
-        let mut ready = self.send.clone().ready().await.unwrap();
-        let answer = ready.send_request(request, true).unwrap().0.await.unwrap();
+        let answer = self.ask("GET", &format!("/notes/{bytes}"), "r-key").await;
         assert_eq!(answer.status(), 200);
         answer.into_body()
+    }
+
+    /// Sends a request without a body; returns its answer when its head has arrived.
+    async fn ask(&mut self, method: &str, path: &str, key: &str) -> Response<RecvStream> {
+        let request = Request::builder().method(method).uri(format!("http://{}{path}", self.address));
+        let request = request.header("x-api-key", key).body(()).unwrap();
+        let mut ready = self.send.clone().ready().await.unwrap();
+        ready.send_request(request, true).unwrap().0.await.unwrap()
     }
 }
 
@@ -77,6 +82,31 @@ async fn answers_that_clients_do_not_take_are_charged_and_others_are_served() {
     let (status, _, body) = send(service.address(), "GET", "/notes/2000", "r-key", "").await;
     assert_eq!((status, body.len()), (200, 2000));
     drop(held);
+}
+
+#[tokio::test]
+async fn a_client_that_takes_no_answer_leaves_memory_to_others() {
+    let limits = Limits { send: NEVER, answers_bytes_max: 256 << 10, ..Limits::default() };
+    let (service, _) = start(limits).await;
+    let mut client = Closed::connect(service.address(), 0).await;
+    let (mut held, mut status) = (Vec::new(), 200);
+    while status == 200 {
+        let answer = client.ask("GET", "/notes/32000", "r-key").await;
+        status = answer.status().as_u16();
+        held.push(answer);
+        assert!(held.len() < 20, "one client takes all memory");
+    }
+    assert_eq!((status, held.len()), (429, 3));
+    assert_eq!(client.ask("GET", "/notes/1", "r-key").await.status(), 429);
+    assert_eq!(
+        client.ask("PUT", "/notes/a", "w-key").await.status(),
+        429,
+        "a write would have an answer, too"
+    );
+    for path in ["/notes/2000", "/notes/40000"] {
+        assert_eq!(send(service.address(), "GET", path, "r-key", "").await.0, 200, "{path}");
+    }
+    assert_eq!(send(service.address(), "GET", "/notes/70000", "r-key", "").await.0, 422);
 }
 
 #[tokio::test]
@@ -119,6 +149,41 @@ async fn an_http1_answer_that_its_client_does_not_take_ends_the_connection() {
     until(service.address(), "notes_http_answer_bytes", 0).await;
     // This request's own connection is the only one.
     until(service.address(), "notes_http_connections", 1).await;
+}
+
+#[tokio::test]
+async fn slow_uploads_take_no_place_of_other_requests() {
+    const UPLOADS: u32 = 4;
+    let (service, _) = start(Limits { requests_max: UPLOADS, body: NEVER, ..Limits::default() }).await;
+    let mut uploads = Vec::new();
+    for n in 0..UPLOADS {
+        let mut upload = TcpStream::connect(service.address()).await.unwrap();
+        let head = "PUT /notes/a HTTP/1.1\r\nhost: t\r\nx-api-key: w-key\r\ncontent-length: 100\r\n\r\n{";
+        upload.write_all(head.as_bytes()).await.unwrap();
+        uploads.push(upload);
+        until(service.address(), "notes_http_requests_in_flight", u64::from(n) + 1).await;
+    }
+    let (status, _, body) = send(service.address(), "GET", "/notes/10", "r-key", "").await;
+    assert_eq!((status, body.as_str()), (200, "xxxxxxxxxx"));
+    let (status, _, body) = send(service.address(), "PUT", "/notes/a", "w-key", "{\"wait_ms\": 0}").await;
+    assert_eq!(status, 201, "{body}");
+    let mut answer = vec![0; 12];
+    uploads[0].read_exact(&mut answer).await.unwrap();
+    assert_eq!(answer, b"HTTP/1.1 429", "the oldest upload has made room");
+    until(service.address(), "notes_http_requests_in_flight", u64::from(UPLOADS) - 1).await;
+}
+
+#[tokio::test]
+async fn requests_that_are_answered_slowly_take_places() {
+    let (service, _) = start(Limits { requests_max: 1, ..Limits::default() }).await;
+    let address = service.address();
+    let slow = tokio::spawn(send(address, "PUT", "/notes/a", "w-key", "{\"wait_ms\": 60000}"));
+    until(address, "notes_total", 1).await;
+    let (status, head, _) = send(address, "GET", "/notes/10", "r-key", "").await;
+    assert!(status == 429 && head.contains("retry-after: 1"), "{head}");
+    slow.abort();
+    until(address, "notes_http_requests_in_flight", 0).await;
+    assert_eq!(send(address, "GET", "/notes/10", "r-key", "").await.0, 200);
 }
 
 #[tokio::test]

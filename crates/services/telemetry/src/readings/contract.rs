@@ -1,5 +1,7 @@
 //! Tests every store against the contract of the port.
 
+use bson::{Document, doc};
+use mongodb::Database;
 use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 
@@ -182,17 +184,49 @@ async fn time_series_keep_the_contract() {
     contract(&Series::open(&database("contract_series").await).await.unwrap()).await;
 }
 
+async fn open_buckets(database: &Database, minutes: u32, readings_max: usize) -> Result<(), String> {
+    let opened = Buckets::open(database, &BucketSettings { minutes, readings_max }).await;
+    opened.map(drop).map_err(|error| error.to_string())
+}
+
 #[tokio::test]
 async fn the_division_of_buckets_never_changes() {
     let database = database("contract_layout").await;
-    let open = async |minutes, readings_max| {
-        Buckets::open(&database, &BucketSettings { minutes, readings_max }).await.map(drop)
-    };
-    open(60, 500).await.unwrap();
-    open(60, 500).await.unwrap();
-    let error = open(30, 500).await.unwrap_err().to_string();
-    assert!(error.contains("bucket.minutes is 30"), "{error}");
-    open(60, 100).await.unwrap();
-    let error = open(60, 500).await.unwrap_err().to_string();
-    assert!(error.contains("existing buckets have 100"), "{error}");
+    open_buckets(&database, 60, 500).await.unwrap();
+    open_buckets(&database, 60, 500).await.unwrap();
+    let error = open_buckets(&database, 30, 500).await.unwrap_err();
+    assert!(error.contains("readings.bucket_minutes is 30") && error.contains("use 60"), "{error}");
+    open_buckets(&database, 60, 100).await.unwrap();
+    let error = open_buckets(&database, 60, 500).await.unwrap_err();
+    assert!(error.contains("readings.bucket_max is 500, and existing buckets have 100"), "{error}");
+}
+
+#[tokio::test]
+async fn a_refused_start_changes_no_record_of_the_buckets() {
+    let database = database("contract_refused_start").await;
+    open_buckets(&database, 60, 500).await.unwrap();
+    open_buckets(&database, 30, 10).await.unwrap_err();
+    open_buckets(&database, 60, 500).await.unwrap();
+}
+
+#[tokio::test]
+async fn of_two_first_starts_with_other_buckets_one_is_refused() {
+    let database = database("contract_two_starts").await;
+    let (one, other) = tokio::join!(open_buckets(&database, 60, 500), open_buckets(&database, 30, 10));
+    assert!(one.is_ok() != other.is_ok(), "{one:?} {other:?}");
+    let (kept, refused) = if one.is_ok() { ((60, 500), other) } else { ((30, 10), one) };
+    assert!(refused.unwrap_err().contains("readings.bucket_minutes"));
+    open_buckets(&database, kept.0, kept.1).await.unwrap();
+}
+
+#[tokio::test]
+async fn buckets_without_a_record_of_their_length_are_refused() {
+    let database = database("contract_unrecorded").await;
+    open_buckets(&database, 60, 500).await.unwrap();
+    database.collection::<Document>("reading_buckets").insert_one(doc! {"_id": "s\tstart\t0"}).await.unwrap();
+    database.collection::<Document>("reading_layouts").drop().await.unwrap();
+    for minutes in [60, 30] {
+        let error = open_buckets(&database, minutes, 500).await.unwrap_err();
+        assert!(error.contains("restore the collection `reading_layouts`"), "{error}");
+    }
 }

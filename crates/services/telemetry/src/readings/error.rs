@@ -62,6 +62,12 @@ pub enum Error {
          design to another database"
     )]
     SeveralDesigns(String),
+    /// The database holds buckets, and does not record their division.
+    #[error(
+        "this database holds buckets, and no record of their length: restore the collection `reading_layouts` too, or choose another \
+         database"
+    )]
+    Unrecorded,
     /// The write concern requests no acknowledgement.
     #[error("the write concern is `w: 0`, which acknowledges nothing: use `w=majority` in the URI")]
     Unacknowledged,

@@ -25,6 +25,11 @@ pub(crate) async fn create(
     }
 }
 
+/// Whether a command has failed because a document with its `_id` exists.
+pub(crate) fn is_duplicate(error: &DriverError) -> bool {
+    matches!(*error.kind, ErrorKind::Command(ref failure) if failure.code == DUPLICATE_KEY)
+}
+
 /// Whether a document was inserted or existed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Inserted {

@@ -122,20 +122,22 @@ impl Settings {
             _ if (least..=most).contains(&value) => Ok(()),
             _ => Err(Error::Setting(format!("{name} is {value}: it must be {least} to {most}"))),
         };
-        within("commit_readings_max", self.commit_readings_max, 1, 2000)?;
-        within("committers", self.committers, 1, 64)?;
-        within("queue_readings_max", self.queue_readings_max, 1, 10_000_000)?;
-        within("bucket.readings_max", self.bucket.readings_max, 1, 1000)?;
-        within("query.sensors_max", self.query.sensors_max, 1, 100_000)?;
-        within("query.intervals_max", self.query.intervals_max, 1, 1_000_000)?;
-        within("query.summaries_max", self.query.summaries_max, 1, 100_000_000)?;
-        within("query.page_max", self.query.page_max, 1, 100_000)?;
+        within("readings.commit_max", self.commit_readings_max, 1, 2000)?;
+        within("readings.committers", self.committers, 1, 64)?;
+        within("readings.queue_max", self.queue_readings_max, 1, 10_000_000)?;
+        within("readings.bucket_max", self.bucket.readings_max, 1, 1000)?;
+        within("limits.sensors_max", self.query.sensors_max, 1, 100_000)?;
+        within("limits.intervals_max", self.query.intervals_max, 1, 1_000_000)?;
+        within("limits.summaries_max", self.query.summaries_max, 1, 100_000_000)?;
+        within("limits.page_max", self.query.page_max, 1, 100_000)?;
         if self.bucket.minutes == 0 || 60 % self.bucket.minutes != 0 {
             let minutes = self.bucket.minutes;
-            return Err(Error::Setting(format!("bucket.minutes is {minutes}: it must divide 60")));
+            return Err(Error::Setting(format!("readings.bucket_minutes is {minutes}: it must divide 60")));
         }
         if self.gather_max > Duration::from_secs(1) {
-            return Err(Error::Setting("gather_max is over a second: give it a few milliseconds".into()));
+            return Err(Error::Setting(
+                "readings.gather is over a second: give it a few milliseconds".into(),
+            ));
         }
         Ok(())
     }

@@ -3,6 +3,7 @@
 use maud::Markup;
 use plimsoll_measure::histogram::Latency;
 use plimsoll_measure::line::{Line, Probe};
+use plimsoll_measure::matrix::Spread;
 
 use crate::chart::{self, Axis, Band, BandKind, Chart, Dot, Point, Rule, Series, Shape, Stroke};
 use crate::derived::{NEAR, judged, median, tail};
@@ -56,7 +57,8 @@ fn series(probes: &[&Probe], name: &str, hue: usize, stroke: Stroke, number: Num
     let at = |probe: &Probe| number(&probe.response_ns);
     let points = groups(probes).map(|group| {
         let y = median(group.iter().filter_map(|probe| at(probe)));
-        Point { x: group[group.len() / 2].rate, y: y.map(|ns| ns as f64) }
+        let x = Spread::of(group.iter().map(|probe| probe.rate));
+        Point { x: x.map_or(group[0].rate, |rates| rates.median), y: y.map(|ns| ns as f64) }
     });
     let marked = |probe: &&Probe| {
         let ns = at(probe)?;
@@ -112,11 +114,12 @@ mod tests {
             response_ns: Latency { p99: Some(p99), ..Latency::default() },
             ..Probe::default()
         };
-        let trials = [(100.0, 5), (1_000.0, 30), (1_010.0, 90), (1_020.0, 40), (1_020.5, 70)].map(probe);
+        let trials = [(100.0, 5), (1_000.0, 30), (1_010.0, 90), (1_020.0, 40), (2_000.0, 60), (2_020.0, 80)]
+            .map(probe);
         let trials: Vec<_> = trials.iter().collect();
         let series = series(&trials, "p99", 0, Stroke::Solid, |latency| latency.p99);
         let points: Vec<_> = series.points.iter().map(|point| (point.x, point.y)).collect();
-        assert_eq!(points, [(100.0, Some(5.0)), (1_010.0, Some(40.0)), (1_020.5, Some(70.0))]);
+        assert_eq!(points, [(100.0, Some(5.0)), (1_010.0, Some(40.0)), (2_010.0, Some(70.0))]);
         assert_eq!(series.dots.len(), trials.len());
         assert_eq!(chart::extent([&series]), Some((5.0, 90.0)), "marks beyond the line are on the chart");
     }

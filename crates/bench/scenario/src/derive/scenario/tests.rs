@@ -168,6 +168,15 @@ fn names_that_are_data_are_replaced() {
 }
 
 #[test]
+fn names_that_are_data_are_replaced_in_a_small_sample() {
+    let documents: Vec<Document> =
+        (0..20).map(|n| doc! {"readers": {format!("reader{n}@example.com"): true}}).collect();
+    let text = derived(&documents);
+    assert!(!text.contains("@example.com"), "{text}");
+    assert!(made(&text, 1)[0].get_document("readers").is_ok());
+}
+
+#[test]
 fn mixed_types_are_made_in_their_shares() {
     let mixed = |index: i32| match index % 10 {
         0 => Bson::Null,

@@ -160,7 +160,7 @@ async fn published_data_is_open_to_everyone() {
 
 #[tokio::test]
 async fn an_answer_beyond_the_memory_is_refused() {
-    let service = serve("memory", "limits: {answers_bytes_max: 100000}").await;
+    let service = serve("memory", "limits: {answers_bytes_max: 400000}").await;
     let mut ann = Client::user(service.address(), "ann").await;
     ann.post("/api/v3/datasets", &raw("p/1")).await.is(201);
     let large = json!({"thumbnail": "x".repeat(10_000), "caption": "c"});

@@ -8,7 +8,7 @@ use super::client::{Client, encoded};
 
 #[tokio::test]
 async fn a_write_whose_answer_has_no_room_is_refused_before_it_is_stored() {
-    let service = serve("answer_room", "limits: {answers_bytes_max: 65536}").await;
+    let service = serve("answer_room", "limits: {answers_bytes_max: 262144}").await;
     let mut ann = Client::user(service.address(), "ann").await;
     let long = "x".repeat(120_000);
     let mut body = raw("p/1");

@@ -21,7 +21,7 @@ fn v4(path: &str, filter: &Value) -> String {
 async fn files_of_a_dataset_are_paged_whatever_the_length_of_its_blocks() {
     const LONG: usize = 60_000;
     // An answer with all files has no room.
-    let service = serve("files", "limits: {answers_bytes_max: 4000000}").await;
+    let service = serve("files", "limits: {answers_bytes_max: 16000000}").await;
     let mut ann = Client::user(service.address(), "ann").await;
     ann.post("/api/v3/datasets", &raw("p/1")).await.is(201);
     ann.send("POST", PATH, &LINES, lines(LONG).as_bytes()).await.is(201);

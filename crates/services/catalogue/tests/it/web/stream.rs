@@ -153,7 +153,7 @@ async fn a_stream_beyond_the_memory_of_streams_is_refused_and_leaves_nothing() {
 #[tokio::test]
 async fn a_block_whose_answer_has_no_room_is_not_stored() {
     const FILES: usize = 50_000;
-    let service = serve("stream_room", "limits: {answers_bytes_max: 8000000}").await;
+    let service = serve("stream_room", "limits: {answers_bytes_max: 32000000}").await;
     let mut ann = Client::user(service.address(), "ann").await;
     ann.post("/api/v3/datasets", &raw("p/1")).await.is(201);
     ann.post("/api/v3/origdatablocks", &block("p/1", FILES)).await.is(400);

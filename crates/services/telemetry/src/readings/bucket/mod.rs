@@ -18,7 +18,7 @@
 
 use std::sync::Arc;
 
-use bson::{Document, RawDocumentBuf, doc};
+use bson::{Document, RawDocument, RawDocumentBuf, doc};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use mongodb::{Collection, Database};
@@ -27,7 +27,7 @@ use self::full_cache::Full;
 use self::layout::Layout;
 use self::server::Server;
 use super::range::{Page, RangeQuery};
-use super::record::create;
+use super::record::{count, create, is_duplicate};
 use super::settings::BucketSettings;
 use super::store::Store;
 use super::stored::Written;
@@ -47,6 +47,8 @@ mod simulated;
 
 pub(super) const COLLECTION: &str = "reading_buckets";
 const LAYOUTS: &str = "reading_layouts";
+/// The attempts to agree on a division. A record never changes its minutes, so the second attempt meets the final record.
+const ATTEMPTS_MAX: u32 = 3;
 
 /// The design's collection.
 #[derive(Clone, Debug)]
@@ -70,21 +72,48 @@ impl Buckets {
 }
 
 /// Ensures that retried readings are looked up in the right buckets. The first process to open a database records the division
-/// of its buckets, and the smallest setting of a full bucket.
+/// of its buckets, and the smallest setting of a full bucket. A refused process changes no record.
 async fn agree(database: &Database, settings: &BucketSettings) -> Result<(), Error> {
-    let layouts = database.collection::<Document>(LAYOUTS);
-    let (minutes, fill) =
-        (i64::from(settings.minutes), i64::try_from(settings.readings_max).unwrap_or(i64::MAX));
-    let before = layouts.find_one_and_update(ours(), division(minutes, fill)).upsert(true).await?;
-    let Some(before) = before else { return Ok(()) };
-    let same = |name: &str, fits: fn(i64, i64) -> bool, ours| match before.get_i64(name) {
-        Ok(theirs) if !fits(ours, theirs) => Err(Error::Setting(format!(
-            "bucket.{name} is {ours}, and existing buckets have {theirs}: use {theirs}"
-        ))),
-        _ => Ok(()),
+    let layouts = database.collection::<RawDocumentBuf>(LAYOUTS);
+    let mut attempts = 0;
+    loop {
+        attempts += 1;
+        match layouts.find_one(ours()).await? {
+            Some(found) => check(&found, settings)?,
+            None => check_unrecorded(database).await?,
+        }
+        let (query, update) = division(settings);
+        match layouts.find_one_and_update(query, update).upsert(true).await {
+            // Another process has recorded a division since the check: this process checks that one.
+            Err(error) if is_duplicate(&error) && attempts < ATTEMPTS_MAX => {}
+            before => return before?.map_or(Ok(()), |before| check(&before, settings)),
+        }
+    }
+}
+
+/// Refuses settings that contradict the record.
+fn check(found: &RawDocument, settings: &BucketSettings) -> Result<(), Error> {
+    let recorded = |name: &str| found.get(name)?.map(count).transpose();
+    let conflict = |name: &str, ours: u64, theirs: u64| {
+        Err(Error::Setting(format!(
+            "readings.{name} is {ours}, and existing buckets have {theirs}: use {theirs}"
+        )))
     };
-    same("minutes", |ours, theirs| ours == theirs, minutes)?;
-    same("readings_max", |ours, theirs| ours <= theirs, fill)
+    let (minutes, fill) = (u64::from(settings.minutes), settings.readings_max as u64);
+    match (recorded("minutes")?, recorded("readings_max")?) {
+        (Some(theirs), _) if theirs != minutes => conflict("bucket_minutes", minutes, theirs),
+        (_, Some(theirs)) if theirs < fill => conflict("bucket_max", fill, theirs),
+        _ => Ok(()),
+    }
+}
+
+/// Refuses buckets of an unknown division, as after a restore without the record.
+async fn check_unrecorded(database: &Database) -> Result<(), Error> {
+    let buckets = database.collection::<RawDocumentBuf>(COLLECTION);
+    match buckets.find_one(doc! {}).projection(doc! {"_id": 1}).await? {
+        Some(_) => Err(Error::Unrecorded),
+        None => Ok(()),
+    }
 }
 
 /// The `_id` of the record of this collection's layout.
@@ -92,8 +121,11 @@ fn ours() -> Document {
     doc! {"_id": COLLECTION}
 }
 
-fn division(minutes: i64, fill: i64) -> Document {
-    doc! {"$setOnInsert": {"minutes": minutes}, "$min": {"readings_max": fill}}
+/// The query and the update that record a division. The query has the minutes, so that a record with others is never changed.
+fn division(settings: &BucketSettings) -> (Document, Document) {
+    let fill = i64::try_from(settings.readings_max).unwrap_or(i64::MAX);
+    let query = doc! {"_id": COLLECTION, "minutes": i64::from(settings.minutes)};
+    (query, doc! {"$min": {"readings_max": fill}})
 }
 
 impl Store for Buckets {
@@ -120,8 +152,8 @@ impl Store for Buckets {
     fn commands(&self, sensor: &str, from_ms: i64, to_ms: i64) -> Vec<(&'static str, Document)> {
         let mut commands = read::commands(&self.layout, sensor, from_ms, to_ms);
         commands.extend(self.server.commands(sensor, from_ms));
-        let update = division(60, 500);
-        let agree = doc! {"findAndModify": LAYOUTS, "query": ours(), "update": update, "upsert": true};
+        let (query, update) = division(&BucketSettings::default());
+        let agree = doc! {"findAndModify": LAYOUTS, "query": query, "update": update, "upsert": true};
         commands.push(("record the layout, at the start", agree));
         commands
     }

@@ -65,31 +65,44 @@ async fn a_batch_of_too_many_readings_is_refused() {
 
 #[tokio::test]
 async fn requests_beyond_the_limit_get_a_retry_time() {
-    let service = start("room", "limits: {requests_max: 1, body: 30s}").await;
+    let service =
+        start("room", "limits: {requests_max: 1, queries_max: 1, query_wait: 30s, body: 30s}").await;
     let mut slow = Client::connect(service.address()).await;
     let body = reading("s", now_ms(), 1.0).to_string();
     let head = format!("POST {INGEST} HTTP/1.1\r\nhost: t\r\ncontent-length: {}\r\n\r\n", body.len());
     slow.stream.write_all(head.as_bytes()).await.unwrap();
     let mut client = Client::connect(service.address()).await;
+    in_flight(&mut client, 1).await;
+    client.get("/api/activity/ann").await.is(200);
+    let running = service.context().state.queries.begin().await.unwrap();
+    let mut waiting = Client::connect(service.address()).await;
+    let waits = tokio::spawn(async move { waiting.get("/api/activity/ann").await.status });
+    in_flight(&mut client, 2).await;
+    let refused = client.get("/api/activity/ann").await;
+    assert_eq!(refused.header("retry-after"), Some("1"));
+    refused.problem(429);
+    client.get("/healthz").await.is(200);
+    drop(running);
+    assert_eq!(waits.await.unwrap(), 200);
+    slow.stream.write_all(body.as_bytes()).await.unwrap();
+    slow.answer().await.unwrap().is(201);
+    service.stop().await;
+}
+
+/// Waits until so many requests are in flight.
+async fn in_flight(client: &mut Client, count: u32) {
     timeout(PATIENCE, async {
-        loop {
-            let metrics = client.get("/metrics").await.is(200);
-            if metrics.text().contains("telemetry_http_requests_in_flight 1\n") {
-                break;
-            }
+        while !client
+            .get("/metrics")
+            .await
+            .text()
+            .contains(&format!("telemetry_http_requests_in_flight {count}\n"))
+        {
             sleep(Duration::from_millis(5)).await;
         }
     })
     .await
     .unwrap();
-    let refused = client.get("/api/activity/ann").await;
-    assert_eq!(refused.header("retry-after"), Some("1"));
-    refused.problem(429);
-    client.get("/healthz").await.is(200);
-    slow.stream.write_all(body.as_bytes()).await.unwrap();
-    slow.answer().await.unwrap().is(201);
-    client.get("/api/activity/ann").await.is(200);
-    service.stop().await;
 }
 
 #[tokio::test]
@@ -148,13 +161,13 @@ async fn statistics_beyond_the_limits_are_refused_with_a_hint() {
 
 #[tokio::test]
 async fn answers_beyond_the_budget_get_a_retry_time() {
-    let service = start("answers", "limits: {answers_bytes_max: 65536}").await;
+    let service = start("answers", "limits: {answers_bytes_max: 262144}").await;
     let mut client = Client::connect(service.address()).await;
     client.post(BATCH, &batch(10)).await.is(201);
     client.post("/api/activity", &json!({"userId": "ann", "type": "post"})).await.is(201);
     let answers = service.context().answers.clone();
     let others = answers.reservation();
-    others.grow(65_536).unwrap();
+    others.grow(262_144).unwrap();
     let many = json!({"sensors": ["s"]});
     for path in ["/api/telemetry/stats/s", "/api/telemetry/s", "/api/activity/ann"] {
         let refused = client.get(path).await;
@@ -162,14 +175,14 @@ async fn answers_beyond_the_budget_get_a_retry_time() {
         refused.problem(429);
     }
     client.post("/api/telemetry/stats", &many).await.problem(429);
-    assert!(client.get("/metrics").await.text().contains("telemetry_http_answer_bytes 65536\n"));
+    assert!(client.get("/metrics").await.text().contains("telemetry_http_answer_bytes 262144\n"));
     drop(others);
     for path in ["/api/telemetry/stats/s", "/api/telemetry/s", "/api/activity/ann"] {
         client.get(path).await.is(200);
     }
     client.post("/api/telemetry/stats", &many).await.is(200);
 
-    // The answer exceeds the whole budget: a retry would not help.
+    // The answer exceeds the part of a connection: a retry would not help.
     client.post(BATCH, &batch(5_000)).await.is(201);
     let problem = client.get("/api/telemetry/stats/s?window=1h").await.problem(422);
     assert!(problem["detail"].as_str().unwrap().contains("shorter window"), "{problem}");
