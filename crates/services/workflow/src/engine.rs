@@ -321,7 +321,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_worker_that_panics_is_told_as_dead_and_one_that_ends_is_not() {
+    async fn a_worker_that_panics_is_reported_dead_and_one_that_ends_is_not() {
         let (dies, death) = watch::channel(false);
         watched(async { panic!("as asked") }, dies.clone()).await;
         assert!(*death.borrow());

@@ -6,6 +6,7 @@ use bson::raw::RawBsonRef;
 use bson::{Bson, Document, RawDocument, RawDocumentBuf, rawdoc};
 use plimsoll_measure::environment::ServerFacts;
 
+use super::answers::Answers;
 use super::field::{at, text};
 use super::normalise::storage_engine;
 use super::product;
@@ -27,17 +28,6 @@ const SECTIONS: [&str; 4] = ["storage", "replication", "sharding", "setParameter
 /// The limit of reported parameters, and of characters in each.
 const PARAMETERS_MAX: usize = 64;
 const VALUE_LEN_MAX: usize = 200;
-
-/// The answers of a server; missing answers are absent.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Answers {
-    pub(crate) build: Option<RawDocumentBuf>,
-    pub(crate) hello: Option<RawDocumentBuf>,
-    pub(crate) status: Option<RawDocumentBuf>,
-    pub(crate) concern: Option<RawDocumentBuf>,
-    pub(crate) options: Option<RawDocumentBuf>,
-    pub(crate) parameters: Option<RawDocumentBuf>,
-}
 
 /// A request for the parameters by name; a server omits unknown names.
 pub(crate) fn parameters_request() -> RawDocumentBuf {

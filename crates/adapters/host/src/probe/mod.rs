@@ -10,6 +10,7 @@ use bson::{RawDocument, RawDocumentBuf, rawdoc};
 use crate::machine::Disk;
 use crate::process;
 
+mod answers;
 mod collection;
 mod facts;
 mod field;
@@ -71,7 +72,7 @@ impl Probe {
         let options = self.ask("admin", &rawdoc! { "getCmdLineOpts": 1 }).await?;
         let parameters = self.ask("admin", &facts::parameters_request()).await?;
         let answers =
-            facts::Answers { build: Some(self.build.clone()), hello, status, concern, options, parameters };
+            answers::Answers { build: Some(self.build.clone()), hello, status, concern, options, parameters };
         let mut facts = facts::facts(&answers, &self.connection.address().host);
         facts.addresses = vec![self.connection.address().to_string()];
         Ok(facts)

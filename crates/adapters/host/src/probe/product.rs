@@ -3,7 +3,7 @@
 use bson::RawDocument;
 use bson::raw::RawBsonRef;
 
-use super::facts::Answers;
+use super::answers::Answers;
 use super::field::{at, text};
 
 /// Azure's service on the open-source DocumentDB. Its former name is Cosmos DB for MongoDB vCore.
