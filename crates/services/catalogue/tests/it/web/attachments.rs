@@ -54,7 +54,7 @@ async fn an_attachment_is_changed_replaced_and_removed_by_its_key() {
 
 #[tokio::test]
 async fn a_thumbnail_is_the_first_image_and_reads_no_other() {
-    let service = serve("thumbnail", "limits: {answers_bytes_max: 200000}").await;
+    let service = serve("thumbnail", "limits: {answers_bytes_max: 800000}").await;
     let mut ann = Client::user(service.address(), "ann").await;
     ann.post("/api/v3/datasets", &raw("p/1")).await.is(201);
     let thumbnail = "/api/v3/datasets/p%2F1/thumbnail";
