@@ -84,7 +84,8 @@ fn fault_of(text: &str) -> Option<&'static str> {
     if port == Some(default) {
         return Some(DEFAULT_PORT);
     }
-    (!is_host(host) || !port.is_none_or(is_port)).then_some(FORM)
+    let is_valid = is_host(host) && port.is_none_or(is_port);
+    (!is_valid).then_some(FORM)
 }
 
 /// Whether a text is a name or an IP address as browsers write it.
