@@ -1,5 +1,6 @@
 //! Resolves servers from the user's options, and refuses plans that these servers cannot run.
 
+use plimsoll_deployment::concern::Concerns;
 use plimsoll_deployment::{
     COMMAND_TIMEOUT, Deployment, authenticates, concerns_of, lean_options, options_beyond_addresses,
     pool_options, runtime,
@@ -71,7 +72,6 @@ pub fn cache(scenario: &scenario::Scenario, choice: &Choice) -> anyhow::Result<(
 /// The first such option.
 pub fn options(scenario: &scenario::Scenario, plan: &Plan, choice: &Choice) -> anyhow::Result<()> {
     usable(choice)?;
-    concerns(choice)?;
     let client = scenario.client;
     for uri in choice.uris() {
         anyhow::ensure!(
@@ -83,15 +83,18 @@ pub fn options(scenario: &scenario::Scenario, plan: &Plan, choice: &Choice) -> a
     Ok(())
 }
 
-/// Refuses several addresses that name different concerns: an operation has the same concerns on every server.
-fn concerns(choice: &Choice) -> anyhow::Result<()> {
-    let all = choice.uris().into_iter().map(concerns_of).collect::<Result<Vec<_>, _>>()?;
+/// The concerns that the addresses of all servers name. Contacts no server.
+///
+/// # Errors
+/// When the addresses name different concerns: an operation has the same concerns on every server.
+pub fn concerns(choice: &Choice) -> anyhow::Result<Concerns> {
+    let mut all = choice.uris().into_iter().map(concerns_of).collect::<Result<Vec<_>, _>>()?;
     anyhow::ensure!(
         all.windows(2).all(|pair| pair[0] == pair[1]),
         "the addresses of the servers name different write concerns, read concerns or read preferences: write `write_concern`, \
          `read_concern` and `read_preference` in the scenario, and remove them from the addresses"
     );
-    Ok(())
+    Ok(all.pop().unwrap_or_default())
 }
 
 /// The options of a database's address that a run needs itself to find the servers, and a service that gets their addresses does not.

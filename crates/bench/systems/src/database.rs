@@ -113,13 +113,13 @@ fn check_reads(setup: &Setup, place: &RunningServer) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Refuses to check a part of a history, and concerns that promise nothing on any server.
-fn check_lists(setup: &Setup, shard: Share) -> anyhow::Result<()> {
+/// Refuses to check a part of a history.
+fn check_shard(setup: &Setup, shard: Share) -> anyhow::Result<()> {
     ensure!(
         shard == Share::WHOLE || !setup.appends_to_lists(),
         "--shard: the history of list_append is checked in one process; leave out --shard"
     );
-    Promise::of(setup, Copies::One).map(drop)
+    Ok(())
 }
 
 impl Database {
@@ -129,11 +129,11 @@ impl Database {
     /// When the scenario is invalid, the server cannot be reached, or it refuses a command.
     pub fn open(context: RunContext<'_>, place: RunningServer, runtime: Runtime) -> Outcome<Self> {
         let mut setup = compile(context.loaded, context.plan, context.run).deserves(Exit::Usage)?;
-        // The URIs of all servers name the same concerns: `check::options` refuses others.
+        // The URIs of all servers name the same concerns: `check::concerns` refuses others.
         let concerns = place.deployment.concerns().clone();
         setup.inherit(&concerns, Copies::Several);
         check_reads(&setup, &place).deserves(Exit::Usage)?;
-        check_lists(&setup, context.shard).deserves(Exit::Usage)?;
+        check_shard(&setup, context.shard).deserves(Exit::Usage)?;
         let workers = Workers::of(context, !place.pids().is_empty());
         let Probed { facts, before, copies } = runtime.block_on(probe(&place, &setup, context.loaded))?;
         setup.inherit(&concerns, copies);

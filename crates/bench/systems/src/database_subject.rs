@@ -6,6 +6,7 @@ use anyhow::ensure;
 use plimsoll_deployment::pool_options;
 use plimsoll_load::worker::Control;
 use plimsoll_mongo::scenario::Connections;
+use plimsoll_mongo::setup::Copies;
 use plimsoll_run::exit::Outcome;
 use plimsoll_run::run_dir::RunDir;
 use plimsoll_run::server_provisioning::{Choice, ServerAddress, StartOptions};
@@ -15,6 +16,7 @@ use tokio::runtime::Runtime;
 
 use crate::check;
 use crate::database::{Database, compile};
+use crate::promise::Promise;
 
 /// A placeholder run ID for documents and commands that are compiled only for a check.
 const ANY_RUN: plimsoll_ledger::Run = plimsoll_ledger::Run { time_s: 0, tag: [0; 3] };
@@ -47,13 +49,16 @@ pub struct DatabaseAt(pub Choice);
 
 impl Subject for DatabaseAt {
     fn check(&self, loaded: &Loaded, plan: &Plan) -> anyhow::Result<()> {
-        compile(loaded, plan, ANY_RUN)?;
+        let mut setup = compile(loaded, plan, ANY_RUN)?;
         let to_service = plan.injections.iter().any(|aimed| aimed.victim == Victim::Service);
         ensure!(!to_service, "faults: victim: service: this scenario starts no service");
         check::faults(plan, &self.0)?;
         check::several(&loaded.scenario, plan, &self.0)?;
         check::cache(&loaded.scenario, &self.0)?;
-        check::options(&loaded.scenario, plan, &self.0)
+        check::options(&loaded.scenario, plan, &self.0)?;
+        setup.inherit(&check::concerns(&self.0)?, Copies::One);
+        // The number of copies is known only to the server. Concerns that promise nothing of one copy promise nothing of several.
+        Promise::of(&setup, Copies::One).map(drop)
     }
 
     fn open(
@@ -93,5 +98,31 @@ impl Subject for DatabaseAt {
 
     fn canonical(&self) -> String {
         format!("{:?}", self.0.canonical())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn concerns_that_promise_nothing_are_refused_before_a_server_is_found_or_started() {
+        let check = |write_concern: &str, choice: Choice| {
+            let assignments = [format!("write_concern={write_concern}"), "phases.0.faults=[]".to_owned()];
+            let loaded = plimsoll_scenario::load("consistency", &assignments, None).unwrap();
+            let plan = Plan::build(&loaded).unwrap();
+            DatabaseAt(choice).check(&loaded, &plan).map_err(|error| error.to_string())
+        };
+        let any = || "embedded".parse().unwrap();
+        let uri = |option: &str| Choice::Uri(format!("mongodb://127.0.0.1:9/?{option}"));
+        let promises_nothing = |checked: Result<(), String>, concern: &str| {
+            let refusal = checked.unwrap_err();
+            assert!(refusal.contains("promises nothing") && refusal.contains(concern), "{refusal}");
+        };
+        promises_nothing(check("{w: 1}", any()), r#"{"w": 1}"#);
+        promises_nothing(check("{}", any()), "the server's default");
+        promises_nothing(check("{}", uri("w=1")), r#"{"w": 1}"#);
+        assert_eq!(check("{w: majority}", any()), Ok(()));
+        assert_eq!(check("{}", uri("w=majority")), Ok(()));
     }
 }

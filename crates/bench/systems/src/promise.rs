@@ -1,6 +1,6 @@
 //! Decides the guarantee that a server promises for appends to lists, by the concerns of the operations.
 
-use anyhow::ensure;
+use anyhow::{bail, ensure};
 use plimsoll_consistency::{Claim, Isolation, Order};
 use plimsoll_mongo::setup::{Command, Copies, Setup};
 use plimsoll_wire::{W, WriteConcern};
@@ -25,19 +25,26 @@ impl Promise {
     /// The guarantee of the operations that append to lists.
     ///
     /// # Errors
-    /// When the concerns of an operation are so weak that MongoDB promises nothing.
+    /// When the concerns of an operation are so weak that MongoDB promises nothing, or that its promise is unknown.
     pub fn of(setup: &Setup, copies: Copies) -> anyhow::Result<Self> {
         let each = setup.commands.iter().zip(&setup.concerns).zip(&setup.names);
         let lists = each.filter(|((command, _), _)| matches!(command, Command::ListAppend { .. }));
         let mut is_linearizable = true;
         for ((_, concerns), name) in lists {
             let (write, read) = (concerns.write.as_ref(), concerns.read.as_deref());
-            ensure!(
-                is_durable(write, copies),
-                "{name}: a failover or a crash may lose appends that the write concern ({}) acknowledges, so the server promises \
-                 nothing that could be checked: write `write_concern: {{w: majority, j: true}}`",
-                shown(write)
-            );
+            match durability(write, copies) {
+                Durability::Durable => {}
+                Durability::Unknown => bail!(
+                    "{name}: the write concern ({}) names no majority, so Plimsoll cannot tell whether a failover keeps the appends \
+                     that it acknowledges: write `write_concern: {{w: majority, j: true}}`",
+                    shown(write)
+                ),
+                Durability::Lossy => bail!(
+                    "{name}: a failover or a crash may lose appends that the write concern ({}) acknowledges, so the server promises \
+                     nothing that could be checked: write `write_concern: {{w: majority, j: true}}`",
+                    shown(write)
+                ),
+            }
             ensure!(
                 copies == Copies::One || matches!(read, Some("majority" | "snapshot" | "linearizable")),
                 "{name}: a failover may take back appends that the read concern ({}) shows, so the server promises nothing that \
@@ -63,12 +70,20 @@ impl Promise {
 }
 
 /// Whether acknowledged writes survive a crash, and a failover of a replica set.
-fn is_durable(write: Option<&WriteConcern>, copies: Copies) -> bool {
-    let Some(write) = write else { return false };
+enum Durability {
+    Durable,
+    /// Depends on whether the named members are a majority.
+    Unknown,
+    Lossy,
+}
+
+fn durability(write: Option<&WriteConcern>, copies: Copies) -> Durability {
+    let Some(write) = write else { return Durability::Lossy };
     match (&write.w, write.j) {
-        (W::Majority, j) => j != Some(false),
-        (W::Number(0), _) => false,
-        (_, j) => copies == Copies::One && j == Some(true),
+        (W::Majority, None | Some(true)) => Durability::Durable,
+        (W::Number(1..) | W::Tag(_), Some(true)) if copies == Copies::One => Durability::Durable,
+        (W::Number(2..) | W::Tag(_), Some(true)) => Durability::Unknown,
+        _ => Durability::Lossy,
     }
 }
 
@@ -112,6 +127,25 @@ mod tests {
         check(MAJORITY, r#""local""#, Copies::Several, "read concern (local)");
         check(MAJORITY, r#""available""#, Copies::Several, "read concern (available)");
         check(MAJORITY, "null", Copies::Several, "read concern (local, the server's default)");
+    }
+
+    #[test]
+    fn a_number_of_members_is_no_majority_and_no_loss() {
+        for write in [r#"{"w": 2, "j": true}"#, r#"{"w": 3, "j": true}"#, r#"{"w": "rack", "j": true}"#] {
+            let refusal = promise(write, r#""majority""#, 4, Copies::Several).unwrap_err().to_string();
+            assert!(
+                refusal.starts_with("lists: ") && refusal.contains("cannot tell whether a failover"),
+                "{refusal}"
+            );
+            assert!(
+                refusal.contains(&write[1..write.len() - 1]) && !refusal.contains("may lose"),
+                "{refusal}"
+            );
+        }
+        for write in [r#"{"w": 1, "j": true}"#, r#"{"w": 2}"#, r#"{"w": 2, "j": false}"#] {
+            let refusal = promise(write, r#""majority""#, 4, Copies::Several).unwrap_err().to_string();
+            assert!(refusal.contains("a failover or a crash may lose appends"), "{refusal}");
+        }
     }
 
     #[test]

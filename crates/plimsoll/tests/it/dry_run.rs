@@ -123,6 +123,23 @@ fn a_dry_run_refuses_an_address_that_the_run_refuses() {
 }
 
 #[test]
+fn a_dry_run_refuses_concerns_that_promise_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(
+        dir.path().join("night.csv"),
+        "name,scenario,overrides\na,consistency,write_concern={w: 1}\n",
+    )
+    .unwrap();
+    for args in [&["run", "consistency", "--set", "write_concern={w: 1}"][..], &["suite", "night.csv"]] {
+        let args = [args, &["--server", "embedded", "--dry-run"]].concat();
+        let output = plimsoll().current_dir(dir.path()).args(&args).output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{args:?}: {}", stderr(&output));
+        let part = r#"the write concern ({"w": 1}) acknowledges"#;
+        assert!(stderr(&output).contains(part), "{args:?}: {}", stderr(&output));
+    }
+}
+
+#[test]
 fn addresses_with_different_concerns_are_refused_before_a_server_is_contacted() {
     let dir = tempfile::tempdir().unwrap();
     let text = inserts("dry", 10, "{documents: 5}");

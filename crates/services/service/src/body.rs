@@ -7,6 +7,7 @@ use futures_util::StreamExt;
 use serde_json::Value;
 use serde_json::error::Category;
 
+use crate::arrivals::Refused;
 use crate::budget::{Budget, Reservation};
 use crate::limits::Limits;
 use crate::lines::Lines;
@@ -92,10 +93,14 @@ fn busy() -> Problem {
     Problem::new(Kind::Busy, "too many request bodies are in memory: retry later").retry_after(1)
 }
 
-/// The problem of a body that makes room for another.
-pub(crate) fn displaced() -> Problem {
-    let detail =
-        "too many request bodies arrive, and this one takes the longest: send it faster, or retry later";
+/// The problem of a body that finds no place, or makes room for another.
+pub(crate) fn refused(reason: Refused) -> Problem {
+    let detail = match reason {
+        Refused::Full => "too many request bodies arrive: retry later",
+        Refused::Displaced => {
+            "too many request bodies arrive, and this one takes the longest: send it faster, or retry later"
+        }
+    };
     Problem::new(Kind::Busy, detail).retry_after(1)
 }
 

@@ -104,7 +104,7 @@ impl<S: State> Context<S> {
             rates: limits.rate.map(RateLimiter::new),
             bodies: Budget::new(limits.bodies_bytes_max),
             streams: Budget::new(limits.bodies_bytes_max),
-            arrivals: Arrivals::new(limits.requests_max as usize),
+            arrivals: Arrivals::new(limits.requests_max as usize, limits.body.duration()),
             requests: Semaphore::new(limits.requests_max as usize),
             open_streams: Semaphore::new(limits.requests_max as usize),
             connections: Arc::new(Semaphore::new(limits.connections_max as usize)),

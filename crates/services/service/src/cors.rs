@@ -2,6 +2,7 @@
 //!
 //! A browser sends no cookies for them: a page authorises its requests by a header.
 
+use std::net::Ipv6Addr;
 use std::sync::Arc;
 
 use axum::body::Body;
@@ -19,6 +20,12 @@ use crate::reply;
 
 /// The entry that allows every origin.
 const ANY: &str = "*";
+/// The schemes of pages, each with the port that browsers leave out.
+const SCHEMES: [(&str, &str); 2] = [("https://", "443"), ("http://", "80")];
+/// The remedy for a text that is no origin.
+const FORM: &str = "write https://HOST or http://HOST:PORT in lower case, without a path, or *";
+/// The remedy for an origin with the port of its scheme.
+const DEFAULT_PORT: &str = "leave out the default port, because browsers leave it out";
 /// The maximum number of origins.
 const ORIGINS_MAX: usize = 100;
 /// The methods of all services.
@@ -42,10 +49,8 @@ impl Cors {
         if self.origins.len() > ORIGINS_MAX {
             return Some(format!("origins lists more than {ORIGINS_MAX}: list fewer"));
         }
-        let invalid = self.origins.iter().find(|origin| !is_origin(origin))?;
-        Some(format!(
-            "origins lists {invalid:?}: write https://HOST or http://HOST:PORT in lower case, without a path, or *"
-        ))
+        let mut faults = self.origins.iter().filter_map(|origin| Some((origin, fault_of(origin)?)));
+        faults.next().map(|(origin, fault)| format!("origins lists {origin:?}: {fault}"))
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -66,13 +71,35 @@ impl Cors {
     }
 }
 
-fn is_origin(text: &str) -> bool {
-    let host = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));
-    let is_host = |host: &str| {
-        let plain = |it: char| it.is_ascii_lowercase() || it.is_ascii_digit() || ".-:[]_".contains(it);
-        !host.is_empty() && host.chars().all(plain)
-    };
-    text == ANY || host.is_some_and(is_host)
+/// The reason why no browser sends a text as an origin, or `None`.
+fn fault_of(text: &str) -> Option<&'static str> {
+    if text == ANY {
+        return None;
+    }
+    let of_scheme = |(scheme, default): (&str, &'static str)| Some((text.strip_prefix(scheme)?, default));
+    let Some((rest, default)) = SCHEMES.into_iter().find_map(of_scheme) else { return Some(FORM) };
+    // The last colon of an IPv6 address in brackets begins no port.
+    let port = rest.rsplit_once(':').filter(|_| !rest.ends_with(']'));
+    let (host, port) = port.map_or((rest, None), |(host, port)| (host, Some(port)));
+    if port == Some(default) {
+        return Some(DEFAULT_PORT);
+    }
+    let is_valid = is_host(host) && port.is_none_or(is_port);
+    (!is_valid).then_some(FORM)
+}
+
+/// Whether a text is a name or an IP address as browsers write it.
+fn is_host(text: &str) -> bool {
+    if let Some(address) = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
+        return address == address.to_ascii_lowercase() && address.parse::<Ipv6Addr>().is_ok();
+    }
+    let plain = |it: char| it.is_ascii_lowercase() || it.is_ascii_digit() || ".-_".contains(it);
+    text.chars().all(plain) && text.contains(|it: char| it.is_ascii_alphanumeric())
+}
+
+/// Whether a text is a port, without leading zeros.
+fn is_port(text: &str) -> bool {
+    text.parse::<u16>().is_ok_and(|port| port != 0 && port.to_string() == text)
 }
 
 /// Answers the preflight requests of listed origins, and marks the answers that their pages may read.
@@ -116,7 +143,15 @@ mod tests {
     #[test]
     fn an_origin_has_a_scheme_and_a_host_alone() {
         let fault = |origin: &str| Cors { origins: vec![origin.into()] }.fault();
-        for origin in ["*", "https://data.example.org", "http://localhost:4200", "http://[::1]:80"] {
+        for origin in [
+            "*",
+            "https://data.example.org",
+            "http://localhost:4200",
+            "http://[::1]",
+            "http://[::1]:4200",
+            "http://127.0.0.1:443",
+            "https://a_b-c:80",
+        ] {
             assert_eq!(fault(origin), None, "{origin}");
         }
         for origin in [
@@ -129,8 +164,25 @@ mod tests {
             "ftp://a",
             "null",
             "https://*",
+            "https://:::",
+            "https://a:b:1",
+            "https://-",
+            "http://[",
+            "http://[]",
+            "http://[::A]",
+            "http://a:",
+            "http://a:0",
+            "http://a:080",
+            "http://a:65536",
+            "http://:4200",
         ] {
-            assert!(fault(origin).is_some(), "{origin}");
+            assert!(fault(origin).is_some_and(|fault| fault.contains("without a path")), "{origin}");
+        }
+        for origin in ["https://data.example.org:443", "http://a:80", "http://[::1]:80"] {
+            assert!(
+                fault(origin).is_some_and(|fault| fault.contains("leave out the default port")),
+                "{origin}"
+            );
         }
         assert!(Cors { origins: vec!["*".into(); 101] }.fault().is_some());
     }

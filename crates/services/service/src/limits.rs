@@ -16,7 +16,8 @@ pub struct Limits {
     /// wait.
     pub streams_max: u32,
     /// The largest number of requests that are answered at a time; a further request is answered 429. As many streams may be open,
-    /// and as many bodies may arrive: the oldest of these makes room for a new body, and is answered 429.
+    /// and as many bodies may arrive. A further body is answered 429, unless the oldest has taken half of `body`: then the oldest
+    /// makes room, and is answered 429.
     pub requests_max: u32,
     /// The largest size of all request bodies in memory, in bytes; a further body is answered 429. Streams
     /// have a separate limit of the same size, so that they keep no other body out.

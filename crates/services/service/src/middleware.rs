@@ -220,7 +220,8 @@ async fn call<S>(
     let (media, body, memory) = match takes {
         Takes::Nothing | Takes::Stream => received.await?,
         Takes::Json | Takes::Batch => {
-            context.arrivals.receive(received).await.unwrap_or_else(|| Err(body::displaced()))?
+            let received = context.arrivals.receive(context.clock.now_ns(), received).await;
+            received.unwrap_or_else(|refused| Err(body::refused(refused)))?
         }
     };
     let query = parts.uri.query().map(str::to_owned);

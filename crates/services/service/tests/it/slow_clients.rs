@@ -1,5 +1,7 @@
 //! Tests clients that do not take their answers, or send their bodies slowly: they hold bounded memory and block no other client.
 
+use std::time::Duration;
+
 use axum::body::Bytes;
 use axum::http::{Request, Response};
 use h2::RecvStream;
@@ -165,12 +167,27 @@ async fn slow_uploads_take_no_place_of_other_requests() {
     }
     let (status, _, body) = send(service.address(), "GET", "/notes/10", "r-key", "").await;
     assert_eq!((status, body.as_str()), (200, "xxxxxxxxxx"));
-    let (status, _, body) = send(service.address(), "PUT", "/notes/a", "w-key", "{\"wait_ms\": 0}").await;
-    assert_eq!(status, 201, "{body}");
+    let (status, head, body) = send(service.address(), "PUT", "/notes/a", "w-key", "{\"wait_ms\": 0}").await;
+    assert!(status == 429 && head.contains("retry-after: 1"), "{head}");
+    assert!(body.contains("too many request bodies arrive: retry later"), "{body}");
+    // The uploads have far less than half of their time behind them.
+    until(service.address(), "notes_http_requests_in_flight", u64::from(UPLOADS)).await;
+}
+
+#[tokio::test]
+async fn an_upload_that_has_taken_half_of_its_time_makes_room() {
+    let limits = Limits { requests_max: 1, body: Span::seconds(4), ..Limits::default() };
+    let (service, _) = start(limits).await;
+    let mut upload = TcpStream::connect(service.address()).await.unwrap();
+    let head = "PUT /notes/a HTTP/1.1\r\nhost: t\r\nx-api-key: w-key\r\ncontent-length: 100\r\n\r\n{";
+    upload.write_all(head.as_bytes()).await.unwrap();
+    until(service.address(), "notes_http_requests_in_flight", 1).await;
+    while send(service.address(), "PUT", "/notes/a", "w-key", "{\"wait_ms\": 0}").await.0 != 201 {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
     let mut answer = vec![0; 12];
-    uploads[0].read_exact(&mut answer).await.unwrap();
-    assert_eq!(answer, b"HTTP/1.1 429", "the oldest upload has made room");
-    until(service.address(), "notes_http_requests_in_flight", u64::from(UPLOADS) - 1).await;
+    upload.read_exact(&mut answer).await.unwrap();
+    assert_eq!(answer, b"HTTP/1.1 429", "not 408: the upload has made room");
 }
 
 #[tokio::test]
