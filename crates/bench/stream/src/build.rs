@@ -17,7 +17,6 @@ use plimsoll_pipeline::{
 };
 use plimsoll_report::stream::Labels;
 use plimsoll_stores::document::form;
-use plimsoll_stores::scenario::Payload;
 
 use super::conflicts;
 use super::typed::{PipelineFile, PositionsSection, SinkSection, SourceSection, TransformSection};
@@ -193,13 +192,10 @@ pub(super) fn transforms(file: &PipelineFile, base: &Path) -> anyhow::Result<Vec
 
 /// The fate of events without a result: a copy deletes their documents, if its source has the deletes of documents too.
 fn unmatched(file: &PipelineFile) -> Unmatched {
-    let has_deletes = match &file.source {
-        SourceSection::ChangeStream(source) => source.payload == Payload::Document,
-        SourceSection::Kafka(_) => true,
-        _ => false,
-    };
     match file.sink {
-        SinkSection::Keyed(_) if has_deletes => Unmatched::Delete { names_document: form::has_id },
+        SinkSection::Keyed(_) if conflicts::has_deletes(&file.source) => {
+            Unmatched::Delete { names_document: form::has_id }
+        }
         _ => Unmatched::Drop,
     }
 }

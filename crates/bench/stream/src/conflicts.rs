@@ -64,23 +64,34 @@ fn check_watch(source: &ChangeStream) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Refuses transforms that hide changes from a copy.
+/// Refuses transforms that hide changes from a copy, or whose results are no documents of a copy.
 fn check_transforms(file: &PipelineFile) -> anyhow::Result<()> {
     if !matches!(file.sink, SinkSection::Keyed(_)) {
         return Ok(());
     }
     for (at, transform) in file.transforms.iter().enumerate() {
-        let name = match transform {
-            TransformSection::Sample(_) => "sample",
-            TransformSection::Count(_) => "count",
-            _ => continue,
-        };
-        bail!(
-            "build `transforms.{at}`: `{name}` drops changes and deletes of documents, so the copy of `keyed` would become wrong: choose \
-             documents with `filter`, or use the sink `insert`"
-        );
+        match transform {
+            TransformSection::Sample(_) if has_deletes(&file.source) => bail!(
+                "build `transforms.{at}`: `sample` drops changes and deletes of documents, so the copy of `keyed` would become wrong: \
+                 choose documents with `filter`, or use the sink `insert`"
+            ),
+            TransformSection::Count(_) => bail!(
+                "build `transforms.{at}`: the results of `count` are no documents with an `_id`, so `keyed` cannot copy them: use the sink \
+                 `insert`"
+            ),
+            _ => {}
+        }
     }
     Ok(())
+}
+
+/// Whether a source has later changes and deletes of documents. Other sources read each document once.
+pub(super) fn has_deletes(source: &SourceSection) -> bool {
+    match source {
+        SourceSection::ChangeStream(source) => source.payload == Payload::Document,
+        SourceSection::Kafka(_) => true,
+        _ => false,
+    }
 }
 
 /// Refuses sinks in which one dead letter replaces another, or which keep less than the event.

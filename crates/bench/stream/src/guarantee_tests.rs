@@ -104,7 +104,17 @@ fn a_copy_sees_every_change_of_its_documents() {
     check(&through("{map: {project: [n], format: bson}}"), &[]);
     let words = ["build `transforms.1`", "drops changes and deletes", "`filter`"];
     check(&through("{filter: {where: '.n > 1'}}, {sample: {share: 0.5}}"), &words);
-    check(&through("{filter: {where: '.n > 1'}}, {count: {window: 1s}}"), &words);
+    let words = ["build `transforms.0`", "results of `count` are no documents", "`insert`"];
+    check(&through("{count: {window: 1s}}"), &words);
+}
+
+#[test]
+fn a_copy_of_a_source_that_reads_each_document_once_may_be_a_sample() {
+    for source in [FILE, SCAN] {
+        let through = |transform: &str| format!("{source}transforms: [{transform}]\n{COPY}");
+        check(&through("{sample: {share: 0.1}}"), &[]);
+        check(&through("{count: {window: 1s}}"), &["results of `count` are no documents"]);
+    }
 }
 
 #[test]

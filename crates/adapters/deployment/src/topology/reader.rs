@@ -110,6 +110,21 @@ impl Deployment {
         }
     }
 
+    /// Connects to a server as [`Self::connect_to_read`] does, without waiting for a member.
+    ///
+    /// # Errors
+    /// The reason why no server could be reached.
+    pub async fn try_connect_to_read(&self) -> Result<Connection, Error> {
+        if !self.has_members() {
+            return self.connect().await;
+        }
+        // The error of the only known address says more than that no member answers.
+        if self.is_alone() {
+            self.open(&self.options()).await?;
+        }
+        self.try_connect_for(&self.concerns().preference.clone().unwrap_or_default()).await
+    }
+
     /// Connects to a member that may answer reads with this preference. Waits for a member as long as the
     /// URI's `serverSelectionTimeoutMS` allows, 5 s by default.
     ///

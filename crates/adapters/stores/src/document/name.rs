@@ -1,12 +1,15 @@
-//! Names `_id`s: two `_id`s have the same name exactly if a server takes them for the same.
+//! Names `_id`s: two `_id`s have the same name exactly if a server takes them for the same, except JavaScript code with a scope.
 //!
-//! Numbers of all types compare by value, also inside of a document: `1`, `1.0` and a decimal `1.00` are one `_id`. All other
-//! values compare by their bytes. A collation of the collection is ignored.
+//! Numbers of all types compare by value, also inside of a document: `1`, `1.0` and a decimal `1.00` are one `_id`. A symbol and
+//! a string of the same text are one `_id` too. All other values compare by their bytes. So code with the scopes `{n: 1}` and
+//! `{n: 1.0}` has two names, although it is one `_id`; the type is deprecated. A collation of the collection is ignored.
 
 use std::borrow::Cow;
 
 use plimsoll_element::{Element, kind, valid};
 
+/// A text of a deprecated type.
+const SYMBOL: u8 = 0x0e;
 /// Decimals: the exponent of the coefficient's last digit is this less than the stored one.
 const DECIMAL_BIAS: i32 = 6176;
 /// The largest coefficient of a decimal; a larger one counts as zero.
@@ -19,7 +22,7 @@ const DIGITS: usize = 800;
 /// The name of an element's value.
 pub fn name<'a>(element: &Element<'_>, bytes: &'a [u8]) -> Cow<'a, [u8]> {
     match element.kind {
-        kind::DOUBLE | kind::INT32 | kind::INT64 | kind::DECIMAL | kind::DOCUMENT => {
+        kind::DOUBLE | kind::INT32 | kind::INT64 | kind::DECIMAL | kind::DOCUMENT | SYMBOL => {
             let mut out = Vec::new();
             append(&mut out, element);
             Cow::Owned(out)
@@ -31,7 +34,11 @@ pub fn name<'a>(element: &Element<'_>, bytes: &'a [u8]) -> Cow<'a, [u8]> {
 /// Appends a type, a key and a value. The end of each is recognisable.
 fn append(out: &mut Vec<u8>, element: &Element<'_>) {
     let number = number(element);
-    out.push(if number.is_some() { kind::DOUBLE } else { element.kind });
+    out.push(match element.kind {
+        _ if number.is_some() => kind::DOUBLE,
+        SYMBOL => kind::STRING,
+        other => other,
+    });
     out.extend_from_slice(element.key);
     out.push(0);
     match (number, element.kind) {
@@ -172,6 +179,14 @@ mod tests {
         for (at, id) in different.iter().enumerate() {
             different[..at].iter().for_each(|other| assert_ne!(named(other), named(id), "{other} {id}"));
         }
+    }
+
+    #[test]
+    fn a_symbol_and_a_string_of_one_text_have_one_name() {
+        let symbol = |text: &str| Bson::Symbol(text.to_owned());
+        assert_eq!(named(&symbol("a")), named(&"a".into()));
+        assert_eq!(named(&doc! {"a": [symbol("b")]}.into()), named(&doc! {"a": ["b"]}.into()));
+        assert_ne!(named(&symbol("a")), named(&"b".into()));
     }
 
     #[test]

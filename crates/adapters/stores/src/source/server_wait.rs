@@ -66,13 +66,13 @@ impl ServerWait {
     }
 
     /// The error of an ended search with its wait and its cause, as the lean client names it: the driver only says that it found no
-    /// server. Another error stays the same.
+    /// server. Another error stays the same. The lean client asks the servers once, because the search has already waited.
     pub(super) async fn explained(&self, error: Error) -> Error {
         if !matches!(*error.kind, ErrorKind::ServerSelection { .. }) {
             return error;
         }
         let cause = match Deployment::new(&self.uri, COMMAND_TIMEOUT).await {
-            Ok(deployment) => deployment.connect_to_read().await.err(),
+            Ok(deployment) => deployment.try_connect_to_read().await.err(),
             Err(cause) => Some(cause),
         };
         let cause = cause.map_or_else(|| driver_message(&error), |cause| cause.to_string());
@@ -107,7 +107,37 @@ fn ours(error: DeploymentError) -> Error {
 
 #[cfg(test)]
 mod tests {
+    use std::net::{SocketAddr, TcpListener};
+
     use super::*;
+
+    /// Two addresses that refuse connections.
+    fn closed() -> [SocketAddr; 2] {
+        // Both are bound at once, so they differ.
+        let listeners = [(); 2].map(|()| TcpListener::bind("127.0.0.1:0").unwrap());
+        listeners.map(|listener| listener.local_addr().unwrap())
+    }
+
+    #[test]
+    fn the_cause_of_an_ended_search_is_found_without_a_second_search() {
+        let [first, second] = closed();
+        for (hosts, cause) in [
+            (format!("{first},{second}"), "no member answers".to_owned()),
+            (first.to_string(), format!("{first} refused the connection")),
+        ] {
+            let wait = ServerWait::of(&format!("mongodb://{hosts}/?serverSelectionTimeoutMS=3000"));
+            let (error, took_ns) = plimsoll_deployment::runtime().unwrap().block_on(async {
+                let client = wait.connect().await.unwrap();
+                let error = client.database("d").run_command(bson::doc! {"ping": 1}).await.unwrap_err();
+                let began = clock::now();
+                (wait.explained(error).await, clock::now().since(began))
+            });
+            let text = driver_message(&error);
+            assert!(text.contains("after a wait of 3 s (serverSelectionTimeoutMS): "), "{text}");
+            assert!(text.contains(&cause), "{text}");
+            assert!(took_ns < 2 * SECOND_NS, "{took_ns} ns");
+        }
+    }
 
     #[test]
     fn a_search_of_more_than_a_second_is_named_with_its_limit_until_a_server_is_found() {

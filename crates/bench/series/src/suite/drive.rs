@@ -142,7 +142,8 @@ impl<'a> Attempt<'a> {
     /// Finds or starts the servers, inspects them, and clears the collection and the topics.
     fn begin(drive: &'a Drive, test: &'a Test, number: u32, path: PathBuf) -> Outcome<Self> {
         let earlier = stale_runs::runs(&path, &[RUN, WARM_UP]);
-        let environment = Environment::open(test, number, earlier, drive.settings.console, &drive.runtime)?;
+        let stoppable = (&drive.runtime, &*drive.flag);
+        let environment = Environment::open(test, number, earlier, drive.settings.console, stoppable)?;
         let mut attempt = Self { drive, test, number, path, environment };
         if attempt.environment.is_empty() {
             let message = "  before    the run owns its server, and prints its inspections at its end";

@@ -1,6 +1,8 @@
 //! Finds or starts the server and the brokers of one run if the suite owns them, and prepares and clears their data.
 
+use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anyhow::anyhow;
@@ -14,6 +16,7 @@ use plimsoll_run::exit::{Deserves, Exit, Outcome};
 use plimsoll_run::server_provisioning::StartOptions;
 use plimsoll_run::system::cpu_ns;
 use tokio::runtime::Runtime;
+use tokio::time::timeout;
 
 use super::broker::Brokers;
 use super::kind::{Ended, Host};
@@ -23,6 +26,8 @@ use crate::server::{Contents, Server, When, nothing};
 
 /// The indentation of a message about a collection or a topic.
 const INDENT: &str = "            ";
+/// The interval between two checks for a stop request during a wait for servers.
+const POLL: Duration = Duration::from_millis(100);
 
 /// The server and the brokers of one run, if the suite owns them.
 pub struct Environment<'a> {
@@ -40,21 +45,20 @@ pub struct Environment<'a> {
 }
 
 impl<'a> Environment<'a> {
-    /// Finds or starts the servers of run `number` of a test.
+    /// Finds or starts the servers of run `number` of a test. A stop request, which sets the flag, ends the wait for late servers.
     ///
     /// # Errors
-    /// When a server or broker cannot be installed, started or reached.
+    /// When a server or broker cannot be installed, started or reached, or the user asks to stop.
     pub fn open(
         test: &'a Test,
         number: u32,
         earlier: Vec<String>,
         console: &'static dyn Console,
-        runtime: &Arc<Runtime>,
+        (runtime, flag): (&Arc<Runtime>, &AtomicBool),
     ) -> Outcome<Self> {
         let (job, cpus) = (&test.job, test.server_cpus.as_ref());
         let mut report = |line: String| console.warn(&line);
-        let answer = runtime.block_on(await_servers(job.awaited.clone(), &mut report));
-        answer.deserves(Exit::Server)?;
+        runtime.block_on(await_or_stop(job.awaited.clone(), &mut report, flag))?;
         let server = match (&job.host, job.namespace(number)) {
             (Host::Suite(choice, _), Some(namespace)) => {
                 let timeout = Duration::from_nanos(job.patience.as_ns());
@@ -241,6 +245,23 @@ impl<'a> Environment<'a> {
     }
 }
 
+/// Waits for late servers until they answer, or until the flag is set.
+async fn await_or_stop(
+    uris: Vec<String>,
+    report: &mut (dyn FnMut(String) + Send),
+    flag: &AtomicBool,
+) -> Outcome<()> {
+    let mut servers = pin!(await_servers(uris, report));
+    loop {
+        if let Ok(answer) = timeout(POLL, servers.as_mut()).await {
+            return answer.deserves(Exit::Server);
+        }
+        if flag.load(Ordering::Relaxed) {
+            return Err(anyhow!("stopped while it waited for a server")).deserves(Exit::Interrupted);
+        }
+    }
+}
+
 fn is_whole(ended: Option<&Ended>) -> bool {
     ended.is_some_and(|ended| ended.intact && !ended.interrupted)
 }
@@ -284,4 +305,30 @@ fn clear(
     };
     server.drop_collection(namespace).deserves(Exit::Server)?;
     Ok((Some(message), true))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+
+    use plimsoll_measure::clock::{self, SECOND_NS};
+
+    use super::*;
+
+    #[test]
+    fn a_stop_request_ends_the_wait_for_a_late_server() {
+        let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+        let uri = format!("mongodb://{}/?serverSelectionTimeoutMS=60000", silent.local_addr().unwrap());
+        let (flag, runtime) = (AtomicBool::new(false), plimsoll_deployment::runtime().unwrap());
+        let mut requested = None;
+        // The user asks to stop when the wait is announced.
+        let mut report = |_: String| {
+            flag.store(true, Ordering::Relaxed);
+            requested = Some(clock::now());
+        };
+        let ended = runtime.block_on(await_or_stop(vec![uri], &mut report, &flag));
+        assert_eq!(ended.unwrap_err().exit, Exit::Interrupted);
+        let took_ns = clock::now().since(requested.unwrap());
+        assert!(took_ns < 5 * SECOND_NS, "{took_ns} ns");
+    }
 }

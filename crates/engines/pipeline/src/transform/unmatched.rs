@@ -8,10 +8,11 @@ pub enum Unmatched {
     /// They are dropped. A program also decides about tombstones.
     #[default]
     Drop,
-    /// For a sink that keeps the newest document of each key. An event whose key names a document becomes a tombstone, because an
-    /// earlier version of its document may have had a result. Other events are dropped, and tombstones pass.
+    /// For a sink that keeps the newest version of each document. An event whose payload or key names a document becomes a tombstone,
+    /// because an earlier version of its document may have had a result. As in the sink, the payload comes first. Other events are
+    /// dropped, and tombstones pass.
     Delete {
-        /// Whether a key names a document.
+        /// Whether a payload or a key names a document.
         names_document: fn(&[u8]) -> bool,
     },
 }
@@ -25,14 +26,16 @@ impl Unmatched {
     /// The fate of an event without a result, which may become a tombstone.
     pub(super) fn fate(self, batch: &mut Batch, index: usize) -> Fate {
         let event = batch.events()[index];
-        match self {
-            Self::Delete { names_document } if batch.key(&event).is_some_and(names_document) => {
-                let event = &mut batch.events_mut()[index];
-                (event.payload, event.vector) = (Span::NULL, Span::NULL);
-                Fate::Keep
-            }
-            _ => Fate::Drop,
-        }
+        let Self::Delete { names_document } = self else { return Fate::Drop };
+        let key = if batch.payload(&event).is_some_and(names_document) {
+            event.payload
+        } else if batch.key(&event).is_some_and(names_document) {
+            event.key
+        } else {
+            return Fate::Drop;
+        };
+        batch.replace(index, Event { key, payload: Span::NULL, vector: Span::NULL, ..event });
+        Fate::Keep
     }
 }
 
@@ -57,5 +60,38 @@ pub(super) mod testing {
         transform.build(0).unwrap().apply(&mut batch).unwrap();
         let text = |payload: &[u8]| String::from_utf8(payload.to_vec()).unwrap();
         batch.events().iter().map(|event| (event.offset, batch.payload(event).map(text))).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::Record;
+    use crate::position::Partition;
+
+    #[test]
+    fn a_deleted_document_is_named_by_its_payload_before_its_key() {
+        let unmatched = Unmatched::Delete { names_document: |bytes| bytes.starts_with(b"_id") };
+        for (key, payload, expected) in [
+            (Some("plain"), "_id 1", Some("_id 1")),
+            (None, "_id 1", Some("_id 1")),
+            (Some("_id 2"), "_id 1", Some("_id 1")),
+            (Some("_id 2"), "text", Some("_id 2")),
+            (Some("plain"), "text", None),
+            (None, "text", None),
+        ] {
+            let mut batch = Batch::new(Partition::new("t", 0));
+            let (key, payload) = (key.map(str::as_bytes), Some(payload.as_bytes()));
+            batch.push(Record { key, payload, ..Record::default() });
+            batch.sift(|batch, index| unmatched.fate(batch, index));
+            let names: Vec<_> = batch.events().iter().map(|event| batch.key(event)).collect();
+            let expected: Vec<_> = expected.iter().map(|name| Some(name.as_bytes())).collect();
+            assert_eq!(names, expected, "{key:?}");
+            for event in batch.events() {
+                assert_eq!(batch.payload(event), None);
+                let (read, _) = batch.as_read(event);
+                assert_eq!((read.key, read.payload), (key, payload), "its dead letter is the event as read");
+            }
+        }
     }
 }
