@@ -362,6 +362,11 @@ fn a_process_without_a_worker_refuses_signals_while_too_many_wait_in_the_store()
     let sent = (0..1_000).take_while(|number| publish(*number, 100 * number).is_ok()).count();
     assert!((11..=22).contains(&sent), "{sent} signals were accepted");
     assert!(matches!(publish(2_000, 10_000), Err(ClientError::Busy(11))));
+    // The flood can be ended: only named signals wait for room.
+    for body in [Body::Cancel { reason: "flood".into() }, Body::Retry] {
+        let signal = Signal::new("i", format!("{body:?}"), body, 10_000);
+        assert_eq!(client.publish(signal).now_or_never().unwrap().unwrap(), Inserted::New);
+    }
     // The store is empty again.
     let waiting = client.store.signals(None, 100).now_or_never().unwrap().unwrap();
     let keys: Vec<_> = waiting.iter().map(SignalKey::of).collect();
