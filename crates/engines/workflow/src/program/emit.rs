@@ -97,7 +97,7 @@ impl Compiler {
         let input = self.expression(&format!("{place}.input"), step.input.as_ref());
         let attempts = self.attempts(place, step.retries);
         for (name, value) in &step.headers {
-            if let Some(words) = header_fault(name, value) {
+            if let Some(words) = definition::header_fault(name, value) {
                 self.problem(format!("{place}.headers.{name}"), words);
             }
         }
@@ -260,28 +260,6 @@ impl Compiler {
         };
         self.push(path, Kind::Child(child));
     }
-}
-
-/// Headers that the engine writes: a second one would lead to another host, confuse a proxy, or break the guarantee of one key.
-const OWN_HEADERS: [&str; 8] = [
-    "connection",
-    "content-length",
-    "expect",
-    "host",
-    "idempotency-key",
-    "te",
-    "transfer-encoding",
-    "upgrade",
-];
-
-/// The reason why a step may not have a header.
-fn header_fault(name: &str, value: &str) -> Option<String> {
-    let is_token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
-    if name.is_empty() || !name.bytes().all(is_token) || value.contains(['\r', '\n', '\0']) {
-        return Some(format!("the header `{name}` is invalid: use letters, digits and `-`, in one line"));
-    }
-    let is_own = OWN_HEADERS.iter().any(|own| own.eq_ignore_ascii_case(name));
-    is_own.then(|| format!("the engine writes the header `{name}` itself: remove it"))
 }
 
 /// Whether a step waits on every path through it.

@@ -110,7 +110,7 @@ pub enum ClientError {
     ScheduleName,
     /// A definition holds a secret, and every reader of the definition would see it.
     #[error(
-        "the header `{0}` holds a literal secret: write a reference such as `Bearer ${{crm}}`, and give the secret `crm` to the workers"
+        "the header `{0}` holds a literal secret: write only a scheme, names of fields and references, such as `Bearer ${{crm}}` or `id=${{crm}}`, and give the secret `crm` to the workers"
     )]
     LiteralSecret(String),
     /// The request is invalid.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use plimsoll_net::{Destination, Stream, Tls, connect};
-use plimsoll_workflow::definition::Method;
+use plimsoll_workflow::definition::{Method, header_form_fault};
 use plimsoll_workflow::program::Url;
 use plimsoll_workflow::step::{Again, Call, CallError};
 use serde_json::Value;
@@ -89,9 +89,8 @@ fn head_and_body(request: &Request<'_>, url: &Url<'_>) -> Result<Vec<u8>, String
         head += &format!("content-type: application/json\r\ncontent-length: {}\r\n", body.len());
     }
     for (name, value) in request.headers {
-        let is_token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
-        if name.is_empty() || !name.bytes().all(is_token) || value.contains(['\r', '\n', '\0']) {
-            return Err(format!("the header `{name}` is invalid: use letters, digits and `-`, in one line"));
+        if let Some(words) = header_form_fault(name, value) {
+            return Err(words);
         }
         head += &format!("{name}: {value}\r\n");
     }
