@@ -147,7 +147,7 @@ impl Store {
     pub async fn refresh(&self) -> Stored<Vec<Definition>> {
         let definitions = self.definitions().await?;
         self.registry.learn(&definitions);
-        Ok(definitions.into_iter().filter_map(|deployed| deployed.definition).collect())
+        Ok(definitions.into_iter().filter_map(|deployed| deployed.definition.ok()).collect())
     }
 
     fn warn_about_free(&self, leases: &Leases, lease_ms: u64) {

@@ -91,16 +91,16 @@ impl Compiler {
         if !step.url.starts_with("http://") && !step.url.starts_with("https://") {
             let words = "write an address that begins with http:// or https://";
             self.problem(format!("{place}.url"), words);
-        } else if let Err(words) = Url::of(&step.url) {
+        } else if self.is_new
+            && let Err(words) = Url::of(&step.url)
+        {
             self.problem(format!("{place}.url"), words);
+        }
+        if self.is_new {
+            self.headers(place, step);
         }
         let input = self.expression(&format!("{place}.input"), step.input.as_ref());
         let attempts = self.attempts(place, step.retries);
-        for (name, value) in &step.headers {
-            if let Some(words) = definition::header_fault(name, value) {
-                self.problem(format!("{place}.headers.{name}"), words);
-            }
-        }
         let headers = step.headers.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
         Call {
             target: Target::Http { method: step.method, url: step.url.clone(), headers },
@@ -112,6 +112,15 @@ impl Compiler {
             backoff_max_ms: ms(step.retries.backoff_max),
             on_failure: step.on_failure,
             compensate: None,
+        }
+    }
+
+    /// Checks the headers of a new definition.
+    fn headers(&mut self, place: &str, step: &Http) {
+        for (name, value) in &step.headers {
+            if let Some(words) = definition::header_fault(name, value) {
+                self.problem(format!("{place}.headers.{name}"), words);
+            }
         }
     }
 

@@ -97,11 +97,14 @@ pub enum ClientError {
     /// No definition has the name.
     #[error("no definition is named {0}: deploy it first")]
     UnknownDefinition(String),
-    /// A later version of this program deployed the definition.
-    #[error(
-        "this version of the program cannot read the latest definition {0}: upgrade it, or use a process that is upgraded"
-    )]
-    LaterDefinition(String),
+    /// This program cannot use the latest definition of the name, for a reason.
+    #[error("the latest definition {name} is unusable: {reason}")]
+    UnusableDefinition {
+        /// The definition's name.
+        name: String,
+        /// The reason and the remedy.
+        reason: String,
+    },
     /// A definition is invalid.
     #[error("the definition is invalid: {}", .0.first().map_or("", |problem| problem.words.as_str()))]
     Definition(Vec<Problem>),
@@ -197,7 +200,7 @@ impl<S: Store> Client<S> {
         let schedule = definition.schedule();
         let all: Vec<_> = [definition].into_iter().chain(&schedule).cloned().collect();
         for definition in &all {
-            Program::compile(definition).map_err(ClientError::Definition)?;
+            Program::compile_new(definition).map_err(ClientError::Definition)?;
         }
         // This process learns the definition only after the store. Otherwise an instance could start that no
         // other process can run.
@@ -364,9 +367,9 @@ impl<S: Store> Client<S> {
             Some(_) => drop(self.registry.refresh(&*self.store, now_ms).await),
             None => self.registry.refresh_now(&*self.store).await?,
         }
-        let unknown = || match self.registry.is_unreadable(name) {
-            true => ClientError::LaterDefinition(name.into()),
-            false => ClientError::UnknownDefinition(name.into()),
+        let unknown = || match self.registry.latest_fault(name) {
+            Some(reason) => ClientError::UnusableDefinition { name: name.into(), reason },
+            None => ClientError::UnknownDefinition(name.into()),
         };
         self.registry.latest(name).ok_or_else(unknown)
     }

@@ -11,6 +11,7 @@ use super::left::Left;
 use super::registry::Registry;
 use super::settings::Settings;
 use super::slot::{Loaded, Slot, Stepped};
+use crate::definition::Version;
 use crate::expression::STEPS_MAX;
 use crate::instance::{DeadLetter, DeadReason, Signal, State, weight};
 use crate::port::{
@@ -459,10 +460,11 @@ impl Core {
                     self.definitions_at_ms = now_ms.saturating_add(UNREADABLE_MS);
                     self.jobs.push(Job::Definitions);
                 }
-                let words = format!(
-                    "the definition {} with hash {} is unknown: deploy it again",
-                    record.definition.name, record.definition.hash
-                );
+                let Version { name, hash } = &record.definition;
+                let words = match self.registry.fault(hash) {
+                    Some(reason) => format!("the definition {name} with hash {hash} is unusable: {reason}"),
+                    None => format!("the definition {name} with hash {hash} is unknown: deploy it again"),
+                };
                 self.defer(record, words, now_ms);
             }
             (_, Err(words)) => self.defer(record, words, now_ms),

@@ -160,7 +160,7 @@ impl Effects {
     fn start(&mut self, request: StartRequest, registry: &Registry, partitions: u16, now_ms: u64) -> bool {
         let (id, parent) = (request.id.clone(), request.parent.clone());
         let words = match registry.latest(&request.definition) {
-            None if registry.is_unreadable(&request.definition) => return false,
+            None if registry.latest_fault(&request.definition).is_some() => return false,
             None => format!("no definition is named {}: deploy it", request.definition),
             Some(program) => {
                 let state = start(&program, request, now_ms).map_err(|error| error.to_string());

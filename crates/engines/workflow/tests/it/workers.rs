@@ -238,7 +238,11 @@ fn a_definition_of_a_later_program_is_neither_replaced_by_an_earlier_version_nor
         client.store.deploy_unreadable(later);
         clock.until(10_000).await;
         let refused = client.start(request("i", "timer"), clock.now_ms()).await.unwrap_err();
-        assert!(refused.to_string().contains("cannot read the latest definition timer: upgrade it"));
+        assert!(
+            refused
+                .to_string()
+                .contains("the latest definition timer is unusable: this program cannot read it")
+        );
         client.start(request("p", "parent"), clock.now_ms()).await.unwrap();
         clock.until(clock.now_ms() + 20_000).await;
         let explained = explain::of(&*client.store, None, "p").await.unwrap().unwrap();
