@@ -754,12 +754,16 @@ impl Core {
         }
     }
 
-    /// Queues the removals and burials of signals that a step requests. Returns the message of a panic.
+    /// Queues the removals, burials and delays of signals that a step requests. Returns the message of a panic.
     fn apply(&mut self, id: &str, stepped: Stepped, now_ms: u64) -> Option<String> {
         let key = |id_of_signal| SignalKey { instance: id.to_owned(), id: id_of_signal };
         self.remove.extend(stepped.remove.into_iter().map(key));
         let letter = |(signal, reason)| DeadLetter { signal, reason, buried_ms: now_ms };
         self.bury.extend(stepped.bury.into_iter().map(letter));
+        let due_ms = now_ms.saturating_add(UNREADABLE_MS);
+        let later =
+            |signal: Signal| Postponed { key: SignalKey::of(&signal), due_ms, attempts: signal.attempts };
+        self.postpone.extend(stepped.postpone.into_iter().map(later));
         stepped.panic
     }
 
@@ -1418,6 +1422,41 @@ mod tests {
         lab.perform_all();
         let letters = lab.store.dead(None, 10).now_or_never().unwrap().unwrap();
         assert_eq!(letters.iter().map(|letter| letter.reason).collect::<Vec<_>>(), [DeadReason::Refused]);
+    }
+
+    #[test]
+    fn a_migration_to_a_version_of_a_later_program_waits_for_a_process_that_can_use_it() {
+        let mut lab = Lab::new(Settings::new("old"), &Definition::new("a").wait("go"));
+        let to = Definition::new("a").wait("go").wait("more");
+        let record = lab.start("i");
+        lab.tell(Happened::Hint(Hint::Started(record)));
+        lab.perform_all();
+        lab.store.deploy_unreadable(to.version());
+        let signal = Signal::new("i", "1", Body::Migrate { to: to.version() }, 0);
+        lab.store.publish(std::slice::from_ref(&signal)).now_or_never().unwrap().unwrap();
+        lab.tell(Happened::Hint(Hint::Published(signal)));
+        lab.perform_all();
+        let waiting = lab.store.signals(None, 10).now_or_never().unwrap().unwrap();
+        assert_eq!(
+            waiting.iter().map(|signal| signal.due_ms).collect::<Vec<_>>(),
+            [lab.now_ms + UNREADABLE_MS]
+        );
+        assert_eq!(lab.store.dead(None, 10).now_or_never().unwrap().unwrap(), []);
+        // Other signals pass, and this process may be upgraded meanwhile.
+        lab.registry.add(&to).unwrap();
+        let is_moved = |lab: &Lab| {
+            let stored = lab.store.load(&["i".to_owned()]).now_or_never().unwrap().unwrap();
+            stored[0].as_ref().unwrap().definition == to.version()
+        };
+        for _ in 0..1_000 {
+            lab.now_ms = lab.core.wake_ms().max(lab.now_ms + 1);
+            lab.tell(Happened::Tick);
+            lab.perform_all();
+            if is_moved(&lab) {
+                return;
+            }
+        }
+        panic!("the migration is lost");
     }
 
     #[test]
