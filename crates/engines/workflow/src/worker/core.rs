@@ -90,8 +90,11 @@ pub struct Core {
     forget_at_ms: Option<u64>,
     /// The definitions are not loaded again before this moment.
     definitions_at_ms: u64,
-    /// Instances whose migrations wait for the definitions.
-    asked: BTreeSet<String>,
+    /// The number of the last question for definitions.
+    question: u64,
+    /// Instances whose migrations wait for the definitions, with the first question that answers them: the store may have read the answer of an
+    /// earlier one before the deployment.
+    asked: BTreeMap<String, u64>,
 }
 
 /// Whether the store removes consumed signals with a commit.
@@ -143,7 +146,8 @@ impl Core {
             last_ms: 0,
             forget_at_ms: None,
             definitions_at_ms: 0,
-            asked: BTreeSet::new(),
+            question: 0,
+            asked: BTreeMap::new(),
         }
     }
 
@@ -173,7 +177,7 @@ impl Core {
             }
             Happened::Scanned { limit, result } => self.scanned(limit, result, now_ms),
             Happened::Loaded { tags, result } => self.loaded(tags, result, now_ms),
-            Happened::Defined(result) => self.defined(result, now_ms),
+            Happened::Defined { question, result } => self.defined(question, result, now_ms),
             Happened::Committed { results } => self.committed(results, now_ms),
             Happened::Settled { keys, result } => self.settled(keys, &result, now_ms),
             Happened::Drained { done, records, signals } => {
@@ -195,19 +199,29 @@ impl Core {
     }
 
     /// Takes over the definitions, and looks again at the migrations that wait for them.
-    fn defined(&mut self, result: Stored<Vec<Deployed>>, now_ms: u64) {
-        let asked = take(&mut self.asked);
+    fn defined(&mut self, question: u64, result: Stored<Vec<Deployed>>, now_ms: u64) {
+        let (answered, asked) = take(&mut self.asked).into_iter().partition(|(_, first)| *first <= question);
+        self.asked = asked;
+        if question == self.question && !self.asked.is_empty() {
+            self.ask_definitions();
+        }
         let Ok(definitions) = result else {
             let again_ms = now_ms.saturating_add(self.settings.poll_min_ms);
-            return asked.iter().for_each(|id| self.alarm(Some(again_ms), id, now_ms));
+            return answered.keys().for_each(|id| self.alarm(Some(again_ms), id, now_ms));
         };
         self.registry.learn(&definitions);
-        for id in asked {
+        for id in answered.into_keys() {
             if let Some(slot) = self.slots.get_mut(&id) {
                 slot.has_asked = true;
                 self.touched.insert(id);
             }
         }
+    }
+
+    /// Asks for the definitions.
+    fn ask_definitions(&mut self) {
+        self.question += 1;
+        self.jobs.push(Job::Definitions(self.question));
     }
 
     /// The moment of the next `Tick`.
@@ -458,7 +472,7 @@ impl Core {
             (None, _) => {
                 if now_ms >= self.definitions_at_ms {
                     self.definitions_at_ms = now_ms.saturating_add(UNREADABLE_MS);
-                    self.jobs.push(Job::Definitions);
+                    self.ask_definitions();
                 }
                 let Version { name, hash } = &record.definition;
                 let words = match self.registry.fault(hash) {
@@ -737,8 +751,11 @@ impl Core {
         self.turn_steps = self.turn_steps.saturating_add(stepped.spent);
         slot.has_asked &= !slot.signals.is_empty();
         if stepped.must_ask {
-            self.jobs.extend(self.asked.is_empty().then_some(Job::Definitions));
-            self.asked.insert(id.to_owned());
+            let first = self.question + 1;
+            if self.asked.is_empty() {
+                self.ask_definitions();
+            }
+            self.asked.entry(id.to_owned()).or_insert(first);
         }
         if stepped.is_cut {
             self.later.insert(id.to_owned());
@@ -1406,9 +1423,11 @@ mod tests {
         // Another process deploys the version; its news is lost.
         lab.store.deploy(std::slice::from_ref(&to), 0).now_or_never().unwrap().unwrap();
         migrate(&mut lab, "1", &to);
-        let definitions = lab.take(|job| matches!(job, Job::Definitions));
-        lab.tell(Happened::Defined(Err(unavailable())));
-        drop(definitions);
+        // A list that the store read before the deployment does not answer.
+        lab.tell(Happened::Defined { question: 0, result: Ok(Vec::new()) });
+        assert_eq!(lab.store.dead(None, 10).now_or_never().unwrap().unwrap(), []);
+        let Job::Definitions(question) = lab.take(|job| matches!(job, Job::Definitions(_))) else { panic!() };
+        lab.tell(Happened::Defined { question, result: Err(unavailable()) });
         while lab.jobs.is_empty() {
             lab.now_ms = lab.core.wake_ms().max(lab.now_ms + 1);
             lab.tell(Happened::Tick);
@@ -1442,7 +1461,7 @@ mod tests {
             [lab.now_ms + UNREADABLE_MS]
         );
         assert_eq!(lab.store.dead(None, 10).now_or_never().unwrap().unwrap(), []);
-        // Other signals pass, and this process may be upgraded meanwhile.
+        // The process is upgraded.
         lab.registry.add(&to).unwrap();
         let is_moved = |lab: &Lab| {
             let stored = lab.store.load(&["i".to_owned()]).now_or_never().unwrap().unwrap();

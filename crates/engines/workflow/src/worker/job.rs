@@ -34,8 +34,8 @@ pub enum Job {
     },
     /// Loads instances.
     Load(Vec<Tag>),
-    /// Loads definitions.
-    Definitions,
+    /// Loads definitions, with the number of the question: a later question has a greater one.
+    Definitions(u64),
     /// Changes instances.
     Commit(Vec<(Tag, Commit)>),
     /// Removes signals.
@@ -111,7 +111,12 @@ pub enum Happened {
         result: Stored<Vec<Option<Record>>>,
     },
     /// Definitions were loaded.
-    Defined(Stored<Vec<Deployed>>),
+    Defined {
+        /// The number of the question.
+        question: u64,
+        /// The definitions.
+        result: Stored<Vec<Deployed>>,
+    },
     /// Instances were changed.
     Committed {
         /// The instances and their results.

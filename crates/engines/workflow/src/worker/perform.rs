@@ -32,7 +32,7 @@ pub async fn perform<S: Store, V: Services>(
             let ids: Vec<_> = tags.iter().map(|tag| tag.instance.clone()).collect();
             Happened::Loaded { result: store.load(&ids).await, tags }
         }
-        Job::Definitions => Happened::Defined(store.definitions().await),
+        Job::Definitions(question) => Happened::Defined { question, result: store.definitions().await },
         Job::Commit(commits) => commit(store, commits).await,
         Job::Remove(keys) => Happened::Settled { result: store.remove(&keys).await, keys },
         Job::Postpone(signals) => {

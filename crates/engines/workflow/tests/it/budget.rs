@@ -96,7 +96,7 @@ fn operation(job: &Job) -> Option<&'static str> {
         Job::Lease(_) => Some("lease"),
         Job::Scan { .. } => Some("due"),
         Job::Load(_) => Some("load"),
-        Job::Definitions => Some("definitions"),
+        Job::Definitions(_) => Some("definitions"),
         Job::Commit(_) => Some("commit"),
         Job::Remove(_) => Some("remove"),
         Job::Forget { .. } => Some("forget"),
