@@ -174,7 +174,9 @@ impl Core {
                 if is_new {
                     self.scan_soon(now_ms);
                 }
+                self.jobs.extend(self.held.is_beyond().then_some(Job::Holders));
             }
+            Happened::Held(holders) => self.held.note_holders(&holders),
             Happened::Scanned { limit, result } => self.scanned(limit, result, now_ms),
             Happened::Loaded { tags, result } => self.loaded(tags, result, now_ms),
             Happened::Defined { question, result } => self.defined(question, result, now_ms),

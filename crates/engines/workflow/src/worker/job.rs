@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::instance::{DeadLetter, Effect, Signal, State, Status, weight};
 use crate::port::{
-    Commit, Committed, Deployed, Due, LeaseRequest, Leases, Postponed, Record, SignalKey, Stored,
+    Commit, Committed, Deployed, Due, Holder, LeaseRequest, Leases, Postponed, Record, SignalKey, Stored,
 };
 use crate::step::{Answer, Call};
 
@@ -23,6 +23,8 @@ pub struct Tag {
 pub enum Job {
     /// Asks for partitions.
     Lease(LeaseRequest),
+    /// Asks who owns partitions. A failure has no result.
+    Holders,
     /// Looks for due work.
     Scan {
         /// The partitions.
@@ -96,6 +98,8 @@ pub enum Happened {
         /// The answer.
         result: Stored<Leases>,
     },
+    /// The owners of partitions were asked for.
+    Held(Vec<Holder>),
     /// Due work was looked for.
     Scanned {
         /// Signals and instances at most.

@@ -25,6 +25,7 @@ pub async fn perform<S: Store, V: Services>(
 ) -> Happened {
     match job {
         Job::Lease(request) => Happened::Leased { asked_ms: now_ms, result: store.lease(&request).await },
+        Job::Holders => store.holders().await.map_or(Happened::Tick, Happened::Held),
         Job::Scan { partitions, until_ms, limit } => {
             Happened::Scanned { limit, result: store.due(&partitions, until_ms, limit).await }
         }

@@ -94,6 +94,7 @@ impl Counted {
 fn operation(job: &Job) -> Option<&'static str> {
     match job {
         Job::Lease(_) => Some("lease"),
+        Job::Holders => Some("holders"),
         Job::Scan { .. } => Some("due"),
         Job::Load(_) => Some("load"),
         Job::Definitions(_) => Some("definitions"),

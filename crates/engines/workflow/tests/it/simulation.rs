@@ -484,7 +484,7 @@ fn failed(job: &Job, asked_ms: u64) -> Option<Happened> {
             let keys = letters.iter().map(|letter| SignalKey::of(&letter.signal)).collect();
             Happened::Settled { keys, result: Err(error()) }
         }
-        Job::Announce(_) | Job::Tell(_) | Job::Forget { .. } => return None,
+        Job::Announce(_) | Job::Tell(_) | Job::Forget { .. } | Job::Holders => return None,
     })
 }
 
