@@ -225,10 +225,8 @@ impl Slot {
                 stepped.is_blocked = true;
                 break;
             }
-            if self.leads_to(|hash| registry.fault(hash).is_some()) && self.may_migrate() {
-                let migration = self.signals.pop_front();
-                self.waiting = self.waiting.saturating_sub(migration.as_ref().map_or(0, Signal::weight));
-                stepped.postpone.extend(migration);
+            if let Some(migration) = self.unusable_migration(registry) {
+                stepped.postpone.push(migration);
                 continue;
             }
             if self.leads_to(|hash| registry.program(hash).is_none()) && !self.has_asked {
@@ -285,6 +283,14 @@ impl Slot {
     fn leads_to(&self, is_such: impl Fn(&str) -> bool) -> bool {
         let next = self.signals.front().map(|signal| &signal.body);
         matches!(next, Some(Body::Migrate { to }) if is_such(&to.hash))
+    }
+
+    /// Takes the next signal if it moves the instance to a version that only another program can use.
+    fn unusable_migration(&mut self, registry: &Registry) -> Option<Signal> {
+        let is_unusable = self.leads_to(|hash| registry.fault(hash).is_some()) && self.may_migrate();
+        let migration = if is_unusable { self.signals.pop_front() } else { None }?;
+        self.waiting = self.waiting.saturating_sub(migration.weight());
+        Some(migration)
     }
 
     /// Whether the next signal may still move the instance, which has not ended or taken the signal before.
