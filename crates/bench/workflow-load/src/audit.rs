@@ -310,7 +310,7 @@ impl<'a> Comparison<'a> {
             self.example(format!("dead letters: {count} are {reason}"));
         }
         let dead_letters = report.dead.values().sum();
-        self.integrity.corrupted = report.findings.len() as u64 + report.more + dead_letters;
+        self.integrity.corrupted = report.findings.len() as u64 + report.findings_omitted + dead_letters;
         Audited { integrity: self.integrity, stuck: self.stuck, dead_letters, findings }
     }
 

@@ -57,7 +57,7 @@ pub struct Report {
     pub findings: Vec<Finding>,
     /// Broken invariants that are not among the findings.
     #[serde(default)]
-    pub more: u64,
+    pub findings_omitted: u64,
     /// Whether the audit ended at its bound: the rest of the store is unchecked.
     #[serde(default)]
     pub is_cut: bool,
@@ -170,7 +170,7 @@ async fn open_rows(store: &impl Store, rows_max: usize) -> Stored<BTreeMap<Strin
 impl Report {
     fn add(&mut self, instance: &str, kind: FindingKind, words: impl Into<String>) {
         if self.findings.len() >= FINDINGS_MAX {
-            self.more += 1;
+            self.findings_omitted += 1;
             return;
         }
         self.findings.push(Finding { instance: instance.into(), kind, words: words.into() });
@@ -474,6 +474,6 @@ mod tests {
         let signals: Vec<_> = (0..FINDINGS_MAX + 7).map(|number| signal(number, 0)).collect();
         store.publish(&signals).now_or_never().unwrap().unwrap();
         let report = audit(&store, NOW_MS).now_or_never().unwrap().unwrap();
-        assert_eq!((report.findings.len(), report.more), (FINDINGS_MAX, 7));
+        assert_eq!((report.findings.len(), report.findings_omitted), (FINDINGS_MAX, 7));
     }
 }

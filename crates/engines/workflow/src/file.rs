@@ -38,7 +38,7 @@ pub fn read(text: &str) -> Result<(Definition, Program), ReadError> {
     let definition: Definition =
         plimsoll_yaml::document(text).map_err(|slip| ReadError::Slip(Box::new(slip)))?;
     let placed = |problem: Problem| (place_of(text, &problem.path), problem);
-    let program = Program::compile(&definition)
+    let program = Program::compile_new(&definition)
         .map_err(|problems| ReadError::Problems(problems.into_iter().map(placed).collect()))?;
     Ok((definition, program))
 }

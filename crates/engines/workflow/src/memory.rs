@@ -81,7 +81,7 @@ impl Memory {
 
     /// Deploys a definition that this version of the program cannot read.
     pub fn deploy_unreadable(&self, version: Version) {
-        self.tables().deploy(Deployed { version, definition: None });
+        self.tables().deploy(Deployed::decode(version, b"{}"));
     }
 
     /// Lets a write fail after this number of writes, and all writes after it.
@@ -180,7 +180,7 @@ impl Store for Memory {
         let mut tables = self.tables();
         for definition in definitions {
             let version = definition.version();
-            tables.deploy(Deployed { version, definition: Some(definition.clone()) });
+            tables.deploy(Deployed { version, definition: Ok(definition.clone()) });
         }
         Ok(())
     }

@@ -7,6 +7,7 @@ use std::fmt;
 use std::future::Future;
 
 use serde_json::Value;
+use serde_json::error::Category;
 
 use crate::definition::{Definition, Version};
 use crate::instance::{DeadLetter, EncodeError, Signal, State, Status, TaskRow, TaskStatus};
@@ -155,14 +156,24 @@ pub fn partition_of(instance: &str, partitions: u16) -> u16 {
 pub struct Deployed {
     /// The version.
     pub version: Version,
-    /// The definition. `None` if this version of the program cannot read it.
-    pub definition: Option<Definition>,
+    /// The definition. If this version of the program cannot read it: the reason and the remedy.
+    pub definition: Result<Definition, String>,
 }
 
 impl Deployed {
     /// The definition of stored bytes.
     pub fn decode(version: Version, bytes: &[u8]) -> Self {
-        Self { version, definition: serde_json::from_slice(bytes).ok() }
+        let reason = |error: serde_json::Error| match error.classify() {
+            Category::Data => {
+                format!(
+                    "this program cannot read it ({error}): upgrade it, or use a process that is upgraded"
+                )
+            }
+            _ => {
+                format!("its stored text is damaged ({error}): restore the store, or deploy another version")
+            }
+        };
+        Self { version, definition: serde_json::from_slice(bytes).map_err(reason) }
     }
 }
 

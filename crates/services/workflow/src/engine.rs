@@ -172,7 +172,7 @@ impl Engine {
     ///
     /// If the definition is invalid or calls a function that this program lacks, or if the store fails.
     pub async fn deploy(&self, definition: &Definition) -> Result<Inserted, DeployError> {
-        let program = Program::compile(definition).map_err(ClientError::Definition)?;
+        let program = Program::compile_new(definition).map_err(ClientError::Definition)?;
         if let Some(words) = unknown_function(&program) {
             return Err(DeployError::Function(words));
         }

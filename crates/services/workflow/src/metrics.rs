@@ -114,7 +114,7 @@ impl Drop for InFlight<'_> {
 pub enum CallOutcome {
     /// Answered.
     Done,
-    /// Failed, and may be repeated.
+    /// Failed, although it may have taken effect.
     Failed,
     /// Refused for good.
     Refused,

@@ -78,7 +78,7 @@ pub struct Store {
 #[derive(Debug, Default)]
 struct Free {
     since_ms: Option<i64>,
-    is_told: bool,
+    is_reported: bool,
 }
 
 impl Free {
@@ -89,8 +89,8 @@ impl Free {
             return false;
         }
         let since_ms = *self.since_ms.get_or_insert(now_ms);
-        let is_due = !self.is_told && now_ms.saturating_sub(since_ms) > lease_ms.saturating_mul(2);
-        self.is_told |= is_due;
+        let is_due = !self.is_reported && now_ms.saturating_sub(since_ms) > lease_ms.saturating_mul(2);
+        self.is_reported |= is_due;
         is_due
     }
 }
@@ -147,7 +147,7 @@ impl Store {
     pub async fn refresh(&self) -> Stored<Vec<Definition>> {
         let definitions = self.definitions().await?;
         self.registry.learn(&definitions);
-        Ok(definitions.into_iter().filter_map(|deployed| deployed.definition).collect())
+        Ok(definitions.into_iter().filter_map(|deployed| deployed.definition.ok()).collect())
     }
 
     fn warn_about_free(&self, leases: &Leases, lease_ms: u64) {

@@ -3,6 +3,7 @@
 mod build;
 mod calls;
 mod flow;
+mod header;
 mod secrets;
 mod waits;
 
@@ -12,6 +13,8 @@ use sha2::{Digest, Sha256};
 
 pub use calls::{Http, Method, OnFailure, Retries, Service, Undo};
 pub use flow::{Branch, Case, Child, ContinueWith, Fail, Fork, Join, Repeat, Set};
+pub(crate) use header::header_fault;
+pub use header::header_form_fault;
 pub use secrets::{Part, parts};
 pub use waits::{OnTimeout, Task, Timer, Wait};
 

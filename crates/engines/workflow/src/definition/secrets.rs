@@ -3,12 +3,16 @@
 use serde_json::{Map, Value};
 
 use super::Definition;
+use super::header::is_token;
 
 /// The text that readers see instead of a literal secret.
 const MASK: &str = "***";
 /// Headers whose values are secrets, and parts of the names of others.
 const NAMES: [&str; 3] = ["authorization", "proxy-authorization", "cookie"];
 const PARTS: [&str; 6] = ["token", "secret", "password", "api-key", "apikey", "api_key"];
+
+/// Characters between the fields of a header.
+const SEPARATORS: [char; 5] = [' ', '\t', ',', ';', '"'];
 
 /// A part of a header's value.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,6 +21,15 @@ pub enum Part<'a> {
     Text(&'a str),
     /// The name of a secret, written as `${name}`.
     Secret(&'a str),
+}
+
+impl<'a> Part<'a> {
+    const fn text(&self) -> Option<&'a str> {
+        match self {
+            Self::Text(text) => Some(text),
+            Self::Secret(_) => None,
+        }
+    }
 }
 
 /// The parts of a header's value.
@@ -60,17 +73,26 @@ fn is_literal(name: &str, value: &Value) -> bool {
     is_secret && !is_reference(value.as_str().unwrap_or_default())
 }
 
-/// Whether a value names secrets and has no other content than a scheme, as in `Bearer ${crm}`, and names of fields, as in `session=${crm}`.
+/// Whether a value names secrets and has no other content than a scheme, as in `Bearer ${crm}`, names of fields, as in `session=${crm}`, and
+/// colons, as in `${user}:${key}`.
 fn is_reference(value: &str) -> bool {
     let parts = parts(value);
-    let texts = parts.iter().filter_map(|part| match part {
-        Part::Text(text) => Some(*text),
-        Part::Secret(_) => None,
-    });
-    let words = texts.flat_map(|text| text.split([' ', '\t', ',', ';', '"'])).filter(|word| !word.is_empty());
-    let is_scheme = |at: usize, word: &str| at == 0 && word.bytes().all(|byte| byte.is_ascii_alphabetic());
-    let is_fixed = |(at, word): (usize, &str)| is_scheme(at, word) || word.ends_with('=');
-    parts.iter().any(|part| matches!(part, Part::Secret(_))) && words.enumerate().all(is_fixed)
+    let texts: Vec<_> = parts.iter().filter_map(Part::text).collect();
+    let [first, between @ .., last] = &texts[..] else { return false };
+    let is_fixed =
+        |text: &&str| matches!(*text, "" | ":") || (text.starts_with(SEPARATORS) && is_field(text));
+    is_field(after_scheme(first)) && between.iter().all(is_fixed) && last.trim_matches(SEPARATORS).is_empty()
+}
+
+/// The rest of a value's first text after its scheme, if it has one.
+fn after_scheme(text: &str) -> &str {
+    text.split_once(' ').filter(|(scheme, _)| is_token(scheme)).map_or(text, |(_, rest)| rest)
+}
+
+/// Whether the text before a secret is at most the name of the secret's field, as in `; csrf=` or `, token="`.
+fn is_field(text: &str) -> bool {
+    let name = text.trim_start_matches(SEPARATORS).trim_end_matches('"');
+    name.is_empty() || name.strip_suffix('=').is_some_and(is_token)
 }
 
 /// Visits the headers of all HTTP steps.
@@ -114,6 +136,13 @@ mod tests {
             "Authorization: 'Bearer hunter2 ${x}'",
             "Authorization: 'Bearer ${x}hunter2'",
             "cookie: 'id=hunter2; session=${x}'",
+            "cookie: 'id=hunter2==; s=${x}'",
+            "cookie: 'hunter2=; s=${x}'",
+            "x-api-key: '${x}hunter2'",
+            "x-api-key: 'hunter2${x}'",
+            "x-api-key: 'hunter2:${x}'",
+            "x-api-key: '${x}hunter2=${y}'",
+            "x-api-key: '${x};hunter2='",
         ] {
             let definition = definition(header);
             assert!(definition.literal_secret().is_some(), "{header}");
@@ -123,10 +152,20 @@ mod tests {
                 "{shown}"
             );
         }
-        for value in ["Bearer ${crm}", "${crm}", "session=${crm}; csrf=${token}"] {
+        for value in [
+            "Bearer ${crm}",
+            "${crm}",
+            "session=${crm}; csrf=${token}",
+            "DeepL-Auth-Key ${k}",
+            "Klaviyo-API-Key ${k}",
+            "OAuth2 ${t}",
+            "${id}:${key}",
+            "Token id=${id}, token=${t}",
+        ] {
             let referring = definition(&format!("authorization: '{value}'"));
             assert_eq!(referring.literal_secret(), None, "{value}");
             assert!(referring.masked().to_string().contains(value));
         }
+        assert!(is_reference(r#"Token token="${t}", id="${id}""#));
     }
 }

@@ -28,13 +28,25 @@ impl fmt::Display for Problem {
 impl std::error::Error for Problem {}
 
 impl Program {
-    /// Compiles a definition.
+    /// Compiles a definition that may be stored. Instances of it run on, so rules may only become looser.
     ///
     /// # Errors
     ///
     /// Every problem of the definition.
     pub fn compile(definition: &Definition) -> Result<Self, Vec<Problem>> {
-        let mut compiler = Compiler::default();
+        Self::of(definition, Compiler::default())
+    }
+
+    /// Compiles a definition that is deployed now. Further rules hold for it: on the addresses and headers of HTTP steps.
+    ///
+    /// # Errors
+    ///
+    /// Every problem of the definition.
+    pub fn compile_new(definition: &Definition) -> Result<Self, Vec<Problem>> {
+        Self::of(definition, Compiler { is_new: true, ..Compiler::default() })
+    }
+
+    fn of(definition: &Definition, mut compiler: Compiler) -> Result<Self, Vec<Problem>> {
         compiler.name("name", &definition.name);
         if let Some(start) = &definition.start {
             compiler.cron("start.cron", &start.cron);
@@ -64,6 +76,8 @@ pub(super) struct Compiler {
     names: HashSet<String>,
     paths: HashSet<String>,
     reads_clock: bool,
+    /// Whether the definition is deployed now, and keeps further rules.
+    pub(super) is_new: bool,
 }
 
 impl Compiler {

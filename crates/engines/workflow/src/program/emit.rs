@@ -91,16 +91,16 @@ impl Compiler {
         if !step.url.starts_with("http://") && !step.url.starts_with("https://") {
             let words = "write an address that begins with http:// or https://";
             self.problem(format!("{place}.url"), words);
-        } else if let Err(words) = Url::of(&step.url) {
+        } else if self.is_new
+            && let Err(words) = Url::of(&step.url)
+        {
             self.problem(format!("{place}.url"), words);
+        }
+        if self.is_new {
+            self.headers(place, step);
         }
         let input = self.expression(&format!("{place}.input"), step.input.as_ref());
         let attempts = self.attempts(place, step.retries);
-        for (name, value) in &step.headers {
-            if let Some(words) = header_fault(name, value) {
-                self.problem(format!("{place}.headers.{name}"), words);
-            }
-        }
         let headers = step.headers.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
         Call {
             target: Target::Http { method: step.method, url: step.url.clone(), headers },
@@ -112,6 +112,15 @@ impl Compiler {
             backoff_max_ms: ms(step.retries.backoff_max),
             on_failure: step.on_failure,
             compensate: None,
+        }
+    }
+
+    /// Checks the headers of a new definition.
+    fn headers(&mut self, place: &str, step: &Http) {
+        for (name, value) in &step.headers {
+            if let Some(words) = definition::header_fault(name, value) {
+                self.problem(format!("{place}.headers.{name}"), words);
+            }
         }
     }
 
@@ -260,28 +269,6 @@ impl Compiler {
         };
         self.push(path, Kind::Child(child));
     }
-}
-
-/// Headers that the engine writes: a second one would lead to another host, confuse a proxy, or break the guarantee of one key.
-const OWN_HEADERS: [&str; 8] = [
-    "connection",
-    "content-length",
-    "expect",
-    "host",
-    "idempotency-key",
-    "te",
-    "transfer-encoding",
-    "upgrade",
-];
-
-/// The reason why a step may not have a header.
-fn header_fault(name: &str, value: &str) -> Option<String> {
-    let is_token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
-    if name.is_empty() || !name.bytes().all(is_token) || value.contains(['\r', '\n', '\0']) {
-        return Some(format!("the header `{name}` is invalid: use letters, digits and `-`, in one line"));
-    }
-    let is_own = OWN_HEADERS.iter().any(|own| own.eq_ignore_ascii_case(name));
-    is_own.then(|| format!("the engine writes the header `{name}` itself: remove it"))
 }
 
 /// Whether a step waits on every path through it.

@@ -32,6 +32,8 @@ pub struct Call {
     pub input: Value,
     /// The longest time of the attempt.
     pub timeout_ms: u64,
+    /// Whether the step keeps the result. If not, the content of an answer does not matter.
+    pub keeps_result: bool,
 }
 
 /// The calls that are due. They follow from the state alone, so a crash loses none.
@@ -57,6 +59,7 @@ pub fn calls_except(
             target: call.target.clone(),
             input,
             timeout_ms: call.timeout_ms,
+            keeps_result: call.result.is_some(),
         })
     });
     due.collect()
@@ -136,7 +139,7 @@ impl Run<'_> {
             self.open(index);
         } else {
             // An attempt without an answer may have taken effect. A parked call keeps its token, whose attempt number shows this.
-            let may_have_happened = error.again == Again::Maybe || attempt > 1;
+            let may_have_happened = error.again != Again::Never || attempt > 1;
             if may_have_happened && call.on_failure != OnFailure::Park {
                 self.state.undo.extend(call.compensate);
             }

@@ -65,6 +65,8 @@ pub enum Again {
     Maybe,
     /// A further attempt fails too: the callee refused the request itself.
     Never,
+    /// The call took effect, and its answer is unusable. A further attempt has the same answer, and the compensation is due.
+    Unusable,
 }
 
 /// The consequence of an input.

@@ -97,11 +97,14 @@ pub enum ClientError {
     /// No definition has the name.
     #[error("no definition is named {0}: deploy it first")]
     UnknownDefinition(String),
-    /// A later version of this program deployed the definition.
-    #[error(
-        "this version of the program cannot read the latest definition {0}: upgrade it, or use a process that is upgraded"
-    )]
-    LaterDefinition(String),
+    /// This program cannot use the latest definition of the name, for a reason.
+    #[error("the latest definition {name} is unusable: {reason}")]
+    UnusableDefinition {
+        /// The definition's name.
+        name: String,
+        /// The reason and the remedy.
+        reason: String,
+    },
     /// A definition is invalid.
     #[error("the definition is invalid: {}", .0.first().map_or("", |problem| problem.words.as_str()))]
     Definition(Vec<Problem>),
@@ -110,7 +113,7 @@ pub enum ClientError {
     ScheduleName,
     /// A definition holds a secret, and every reader of the definition would see it.
     #[error(
-        "the header `{0}` holds a literal secret: write a reference such as `Bearer ${{crm}}`, and give the secret `crm` to the workers"
+        "the header `{0}` holds a literal secret: write only a scheme, names of fields and references, such as `Bearer ${{crm}}` or `id=${{crm}}`, and give the secret `crm` to the workers"
     )]
     LiteralSecret(String),
     /// The request is invalid.
@@ -197,7 +200,7 @@ impl<S: Store> Client<S> {
         let schedule = definition.schedule();
         let all: Vec<_> = [definition].into_iter().chain(&schedule).cloned().collect();
         for definition in &all {
-            Program::compile(definition).map_err(ClientError::Definition)?;
+            Program::compile_new(definition).map_err(ClientError::Definition)?;
         }
         // This process learns the definition only after the store. Otherwise an instance could start that no
         // other process can run.
@@ -258,10 +261,13 @@ impl<S: Store> Client<S> {
     ///
     /// # Errors
     ///
-    /// If the signal is invalid, this process has too much work, or the store fails.
+    /// If the signal is invalid, this process or (for a named signal) the store has too much work, or the store fails.
     pub async fn publish(&self, signal: Signal) -> Result<Inserted, ClientError> {
         self.check_worker()?;
-        self.check_backlog(signal.sent_ms).await?;
+        // Cancellations, retries and acts of people end a flood, so they pass while named signals do not.
+        if matches!(signal.body, Body::Named { .. }) {
+            self.check_backlog(signal.sent_ms).await?;
+        }
         if !is_id(&signal.id) || !is_id(&signal.instance) {
             return Err(ClientError::SignalId);
         }
@@ -361,14 +367,14 @@ impl<S: Store> Client<S> {
             Some(_) => drop(self.registry.refresh(&*self.store, now_ms).await),
             None => self.registry.refresh_now(&*self.store).await?,
         }
-        let unknown = || match self.registry.is_unreadable(name) {
-            true => ClientError::LaterDefinition(name.into()),
-            false => ClientError::UnknownDefinition(name.into()),
+        let unknown = || match self.registry.latest_fault(name) {
+            Some(reason) => ClientError::UnusableDefinition { name: name.into(), reason },
+            None => ClientError::UnknownDefinition(name.into()),
         };
         self.registry.latest(name).ok_or_else(unknown)
     }
 
-    /// Refuses signals while too many wait in the store, for whichever process.
+    /// Refuses named signals while too many wait in the store, for whichever process.
     async fn check_backlog(&self, now_ms: u64) -> Result<(), ClientError> {
         if self.backlog_max == usize::MAX {
             return Ok(());

@@ -11,6 +11,7 @@ use super::left::Left;
 use super::registry::Registry;
 use super::settings::Settings;
 use super::slot::{Loaded, Slot, Stepped};
+use crate::definition::Version;
 use crate::expression::STEPS_MAX;
 use crate::instance::{DeadLetter, DeadReason, Signal, State, weight};
 use crate::port::{
@@ -89,8 +90,11 @@ pub struct Core {
     forget_at_ms: Option<u64>,
     /// The definitions are not loaded again before this moment.
     definitions_at_ms: u64,
-    /// Instances whose migrations wait for the definitions.
-    asked: BTreeSet<String>,
+    /// The number of the last question for definitions.
+    question: u64,
+    /// Instances whose migrations wait for the definitions, with the first question that answers them: the store may have read the answer of an
+    /// earlier one before the deployment.
+    asked: BTreeMap<String, u64>,
 }
 
 /// Whether the store removes consumed signals with a commit.
@@ -142,7 +146,8 @@ impl Core {
             last_ms: 0,
             forget_at_ms: None,
             definitions_at_ms: 0,
-            asked: BTreeSet::new(),
+            question: 0,
+            asked: BTreeMap::new(),
         }
     }
 
@@ -169,10 +174,12 @@ impl Core {
                 if is_new {
                     self.scan_soon(now_ms);
                 }
+                self.jobs.extend(self.held.is_beyond().then_some(Job::Holders));
             }
+            Happened::Held(holders) => self.held.note_holders(&holders),
             Happened::Scanned { limit, result } => self.scanned(limit, result, now_ms),
             Happened::Loaded { tags, result } => self.loaded(tags, result, now_ms),
-            Happened::Defined(result) => self.defined(result, now_ms),
+            Happened::Defined { question, result } => self.defined(question, result, now_ms),
             Happened::Committed { results } => self.committed(results, now_ms),
             Happened::Settled { keys, result } => self.settled(keys, &result, now_ms),
             Happened::Drained { done, records, signals } => {
@@ -194,19 +201,29 @@ impl Core {
     }
 
     /// Takes over the definitions, and looks again at the migrations that wait for them.
-    fn defined(&mut self, result: Stored<Vec<Deployed>>, now_ms: u64) {
-        let asked = take(&mut self.asked);
+    fn defined(&mut self, question: u64, result: Stored<Vec<Deployed>>, now_ms: u64) {
+        let (answered, asked) = take(&mut self.asked).into_iter().partition(|(_, first)| *first <= question);
+        self.asked = asked;
+        if question == self.question && !self.asked.is_empty() {
+            self.ask_definitions();
+        }
         let Ok(definitions) = result else {
             let again_ms = now_ms.saturating_add(self.settings.poll_min_ms);
-            return asked.iter().for_each(|id| self.alarm(Some(again_ms), id, now_ms));
+            return answered.keys().for_each(|id| self.alarm(Some(again_ms), id, now_ms));
         };
         self.registry.learn(&definitions);
-        for id in asked {
+        for id in answered.into_keys() {
             if let Some(slot) = self.slots.get_mut(&id) {
                 slot.has_asked = true;
                 self.touched.insert(id);
             }
         }
+    }
+
+    /// Asks for the definitions.
+    fn ask_definitions(&mut self) {
+        self.question += 1;
+        self.jobs.push(Job::Definitions(self.question));
     }
 
     /// The moment of the next `Tick`.
@@ -457,12 +474,13 @@ impl Core {
             (None, _) => {
                 if now_ms >= self.definitions_at_ms {
                     self.definitions_at_ms = now_ms.saturating_add(UNREADABLE_MS);
-                    self.jobs.push(Job::Definitions);
+                    self.ask_definitions();
                 }
-                let words = format!(
-                    "the definition {} with hash {} is unknown: deploy it again",
-                    record.definition.name, record.definition.hash
-                );
+                let Version { name, hash } = &record.definition;
+                let words = match self.registry.fault(hash) {
+                    Some(reason) => format!("the definition {name} with hash {hash} is unusable: {reason}"),
+                    None => format!("the definition {name} with hash {hash} is unknown: deploy it again"),
+                };
                 self.defer(record, words, now_ms);
             }
             (_, Err(words)) => self.defer(record, words, now_ms),
@@ -735,8 +753,11 @@ impl Core {
         self.turn_steps = self.turn_steps.saturating_add(stepped.spent);
         slot.has_asked &= !slot.signals.is_empty();
         if stepped.must_ask {
-            self.jobs.extend(self.asked.is_empty().then_some(Job::Definitions));
-            self.asked.insert(id.to_owned());
+            let first = self.question + 1;
+            if self.asked.is_empty() {
+                self.ask_definitions();
+            }
+            self.asked.entry(id.to_owned()).or_insert(first);
         }
         if stepped.is_cut {
             self.later.insert(id.to_owned());
@@ -752,12 +773,16 @@ impl Core {
         }
     }
 
-    /// Queues the removals and burials of signals that a step requests. Returns the message of a panic.
+    /// Queues the removals, burials and delays of signals that a step requests. Returns the message of a panic.
     fn apply(&mut self, id: &str, stepped: Stepped, now_ms: u64) -> Option<String> {
         let key = |id_of_signal| SignalKey { instance: id.to_owned(), id: id_of_signal };
         self.remove.extend(stepped.remove.into_iter().map(key));
         let letter = |(signal, reason)| DeadLetter { signal, reason, buried_ms: now_ms };
         self.bury.extend(stepped.bury.into_iter().map(letter));
+        let due_ms = now_ms.saturating_add(UNREADABLE_MS);
+        let later =
+            |signal: Signal| Postponed { key: SignalKey::of(&signal), due_ms, attempts: signal.attempts };
+        self.postpone.extend(stepped.postpone.into_iter().map(later));
         stepped.panic
     }
 
@@ -1400,9 +1425,11 @@ mod tests {
         // Another process deploys the version; its news is lost.
         lab.store.deploy(std::slice::from_ref(&to), 0).now_or_never().unwrap().unwrap();
         migrate(&mut lab, "1", &to);
-        let definitions = lab.take(|job| matches!(job, Job::Definitions));
-        lab.tell(Happened::Defined(Err(unavailable())));
-        drop(definitions);
+        // A list that the store read before the deployment does not answer.
+        lab.tell(Happened::Defined { question: 0, result: Ok(Vec::new()) });
+        assert_eq!(lab.store.dead(None, 10).now_or_never().unwrap().unwrap(), []);
+        let Job::Definitions(question) = lab.take(|job| matches!(job, Job::Definitions(_))) else { panic!() };
+        lab.tell(Happened::Defined { question, result: Err(unavailable()) });
         while lab.jobs.is_empty() {
             lab.now_ms = lab.core.wake_ms().max(lab.now_ms + 1);
             lab.tell(Happened::Tick);
@@ -1416,6 +1443,41 @@ mod tests {
         lab.perform_all();
         let letters = lab.store.dead(None, 10).now_or_never().unwrap().unwrap();
         assert_eq!(letters.iter().map(|letter| letter.reason).collect::<Vec<_>>(), [DeadReason::Refused]);
+    }
+
+    #[test]
+    fn a_migration_to_a_version_of_a_later_program_waits_for_a_process_that_can_use_it() {
+        let mut lab = Lab::new(Settings::new("old"), &Definition::new("a").wait("go"));
+        let to = Definition::new("a").wait("go").wait("more");
+        let record = lab.start("i");
+        lab.tell(Happened::Hint(Hint::Started(record)));
+        lab.perform_all();
+        lab.store.deploy_unreadable(to.version());
+        let signal = Signal::new("i", "1", Body::Migrate { to: to.version() }, 0);
+        lab.store.publish(std::slice::from_ref(&signal)).now_or_never().unwrap().unwrap();
+        lab.tell(Happened::Hint(Hint::Published(signal)));
+        lab.perform_all();
+        let waiting = lab.store.signals(None, 10).now_or_never().unwrap().unwrap();
+        assert_eq!(
+            waiting.iter().map(|signal| signal.due_ms).collect::<Vec<_>>(),
+            [lab.now_ms + UNREADABLE_MS]
+        );
+        assert_eq!(lab.store.dead(None, 10).now_or_never().unwrap().unwrap(), []);
+        // The process is upgraded.
+        lab.registry.add(&to).unwrap();
+        let is_moved = |lab: &Lab| {
+            let stored = lab.store.load(&["i".to_owned()]).now_or_never().unwrap().unwrap();
+            stored[0].as_ref().unwrap().definition == to.version()
+        };
+        for _ in 0..1_000 {
+            lab.now_ms = lab.core.wake_ms().max(lab.now_ms + 1);
+            lab.tell(Happened::Tick);
+            lab.perform_all();
+            if is_moved(&lab) {
+                return;
+            }
+        }
+        panic!("the migration is lost");
     }
 
     #[test]

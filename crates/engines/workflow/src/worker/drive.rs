@@ -54,7 +54,7 @@ pub async fn drive<S: Store, V: Services, C: Clock>(worker: Worker<S, V, C>) {
         store.commit_removes_signals(),
     );
     let mut running = Running::new();
-    worker.begin(vec![Job::Definitions], &mut running);
+    worker.begin(vec![Job::Definitions(0)], &mut running);
     worker.listen(&mut running);
     let mut held = Vec::new();
     let mut happened = running.next().await.map(|first| vec![first]);

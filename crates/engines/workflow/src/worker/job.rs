@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::instance::{DeadLetter, Effect, Signal, State, Status, weight};
 use crate::port::{
-    Commit, Committed, Deployed, Due, LeaseRequest, Leases, Postponed, Record, SignalKey, Stored,
+    Commit, Committed, Deployed, Due, Holder, LeaseRequest, Leases, Postponed, Record, SignalKey, Stored,
 };
 use crate::step::{Answer, Call};
 
@@ -23,6 +23,8 @@ pub struct Tag {
 pub enum Job {
     /// Asks for partitions.
     Lease(LeaseRequest),
+    /// Asks who owns partitions. A failure has no result.
+    Holders,
     /// Looks for due work.
     Scan {
         /// The partitions.
@@ -34,8 +36,8 @@ pub enum Job {
     },
     /// Loads instances.
     Load(Vec<Tag>),
-    /// Loads definitions.
-    Definitions,
+    /// Loads definitions, with the number of the question: a later question has a greater one.
+    Definitions(u64),
     /// Changes instances.
     Commit(Vec<(Tag, Commit)>),
     /// Removes signals.
@@ -96,6 +98,8 @@ pub enum Happened {
         /// The answer.
         result: Stored<Leases>,
     },
+    /// The owners of partitions were asked for.
+    Held(Vec<Holder>),
     /// Due work was looked for.
     Scanned {
         /// Signals and instances at most.
@@ -111,7 +115,12 @@ pub enum Happened {
         result: Stored<Vec<Option<Record>>>,
     },
     /// Definitions were loaded.
-    Defined(Stored<Vec<Deployed>>),
+    Defined {
+        /// The number of the question.
+        question: u64,
+        /// The definitions.
+        result: Stored<Vec<Deployed>>,
+    },
     /// Instances were changed.
     Committed {
         /// The instances and their results.

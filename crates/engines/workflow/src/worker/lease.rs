@@ -1,9 +1,9 @@
 //! Decides when to ask for partitions, and how many.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::settings::Settings;
-use crate::port::{LeaseRequest, Leases, Stored};
+use crate::port::{Holder, LeaseRequest, Leases, Stored};
 
 /// The partitions of a worker.
 #[derive(Debug, Default)]
@@ -19,6 +19,8 @@ pub(super) struct Held {
     free_since_ms: Option<u64>,
     /// The partitions that the worker asks for beyond its share, with those of its share, because other processes left them free.
     beyond: usize,
+    /// The owners of partitions at the last look, which happens only while the worker asks for more than its share.
+    holders: Option<BTreeSet<String>>,
 }
 
 impl Held {
@@ -99,11 +101,11 @@ impl Held {
     }
 
     /// Decides whether to claim more than a share. Other processes may limit how much they hold, and so leave partitions free for ever. Every
-    /// process claims its share within a lease, so those that are free for longer belong to whoever asks first. A change in the number of
-    /// processes leads back to equal shares.
+    /// process claims its share within a lease, so those that are free for longer belong to whoever asks first. A change of the processes leads
+    /// back to equal shares.
     fn note_free(&mut self, settings: &Settings, asked_ms: u64, leases: &Leases) {
         if leases.owners != self.owners {
-            (self.free_since_ms, self.beyond) = (None, 0);
+            self.share_equally();
         }
         if leases.free == 0 {
             self.free_since_ms = None;
@@ -112,6 +114,26 @@ impl Held {
         let since_ms = *self.free_since_ms.get_or_insert(asked_ms);
         if asked_ms.saturating_sub(since_ms) >= settings.ttl_ms {
             self.beyond = leases.held.len() + leases.free;
+        }
+    }
+
+    fn share_equally(&mut self) {
+        (self.free_since_ms, self.beyond, self.holders) = (None, 0, None);
+    }
+
+    /// Whether the worker asks for more than its share, and needs to know whether the other processes are still the same.
+    pub const fn is_beyond(&self) -> bool {
+        self.beyond > 0
+    }
+
+    /// Notes the owners of partitions. A process may have replaced another one and hold more than that: their number stays the same.
+    pub fn note_holders(&mut self, holders: &[Holder]) {
+        let live = holders.iter().filter(|holder| holder.lease_ms > 0);
+        let now: BTreeSet<_> = live.map(|holder| holder.owner.clone()).collect();
+        let is_same = self.holders.as_ref().is_none_or(|before| *before == now);
+        self.holders = Some(now);
+        if !is_same {
+            self.share_equally();
         }
     }
 }
@@ -142,6 +164,15 @@ mod tests {
             let request = LeaseRequest { want: request.want.min(self.most), ..request };
             let answer = store.lease(&request).now_or_never().unwrap();
             self.held.answer(&self.settings, now_ms, now_ms, answer);
+            if self.held.is_beyond() {
+                self.held.note_holders(&store.holders().now_or_never().unwrap().unwrap());
+            }
+        }
+
+        fn stop(&mut self, store: &Memory) {
+            let (owner, release) = (self.settings.owner.clone(), self.held.partitions());
+            let request = LeaseRequest { owner, ttl_ms: 1, want: 0, release };
+            store.lease(&request).now_or_never().unwrap().unwrap();
         }
     }
 
@@ -167,6 +198,16 @@ mod tests {
         // The limit of the last process stays a limit.
         processes.truncate(1);
         assert_eq!(pass(&store, &mut processes, 181_000..241_000), [8]);
+    }
+
+    #[test]
+    fn a_process_that_replaces_a_limited_one_gets_its_share() {
+        let store = Memory::new(64, Removal::WithCommit);
+        let mut processes = vec![Process::new("limited", 8), Process::new("other", usize::MAX)];
+        assert_eq!(pass(&store, &mut processes, 1_000..61_000), [8, 56]);
+        processes[0].stop(&store);
+        processes[0] = Process::new("unlimited", usize::MAX);
+        assert_eq!(pass(&store, &mut processes, 61_000..121_000), [32, 32]);
     }
 
     #[test]

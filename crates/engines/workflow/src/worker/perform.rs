@@ -25,6 +25,7 @@ pub async fn perform<S: Store, V: Services>(
 ) -> Happened {
     match job {
         Job::Lease(request) => Happened::Leased { asked_ms: now_ms, result: store.lease(&request).await },
+        Job::Holders => store.holders().await.map_or(Happened::Tick, Happened::Held),
         Job::Scan { partitions, until_ms, limit } => {
             Happened::Scanned { limit, result: store.due(&partitions, until_ms, limit).await }
         }
@@ -32,7 +33,7 @@ pub async fn perform<S: Store, V: Services>(
             let ids: Vec<_> = tags.iter().map(|tag| tag.instance.clone()).collect();
             Happened::Loaded { result: store.load(&ids).await, tags }
         }
-        Job::Definitions => Happened::Defined(store.definitions().await),
+        Job::Definitions(question) => Happened::Defined { question, result: store.definitions().await },
         Job::Commit(commits) => commit(store, commits).await,
         Job::Remove(keys) => Happened::Settled { result: store.remove(&keys).await, keys },
         Job::Postpone(signals) => {
@@ -160,7 +161,7 @@ impl Effects {
     fn start(&mut self, request: StartRequest, registry: &Registry, partitions: u16, now_ms: u64) -> bool {
         let (id, parent) = (request.id.clone(), request.parent.clone());
         let words = match registry.latest(&request.definition) {
-            None if registry.is_unreadable(&request.definition) => return false,
+            None if registry.latest_fault(&request.definition).is_some() => return false,
             None => format!("no definition is named {}: deploy it", request.definition),
             Some(program) => {
                 let state = start(&program, request, now_ms).map_err(|error| error.to_string());

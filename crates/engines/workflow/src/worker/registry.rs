@@ -1,7 +1,7 @@
 //! Holds compiled definitions. All workers and clients of a process share it.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockWriteGuard};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use crate::definition::{Definition, Version};
 use crate::port::{Deployed, Store, Stored};
@@ -19,8 +19,9 @@ pub struct Registry {
 
 #[derive(Debug, Default)]
 struct Programs {
-    by_hash: BTreeMap<String, Arc<Program>>,
-    /// The hash of the latest version of each name. This program may be unable to read that version.
+    /// The programs, or the reasons why this program cannot use the definitions.
+    by_hash: BTreeMap<String, Result<Arc<Program>, String>>,
+    /// The hash of the latest version of each name. This program may be unable to use that version.
     latest: BTreeMap<String, String>,
     /// The definitions of the longest list that was learnt: a shorter one is older.
     learnt: usize,
@@ -42,19 +43,15 @@ impl Registry {
     pub fn add(&self, definition: &Definition) -> Result<Arc<Program>, Vec<Problem>> {
         let known = self.program(&definition.version().hash);
         let program = known.map_or_else(|| Program::compile(definition).map(Arc::new), Ok)?;
-        self.write().insert(&program.version, Some(program.clone()));
+        self.write().insert(&program.version, Ok(program.clone()));
         Ok(program)
     }
 
-    /// Takes over the definitions of a store, in its order. One that this program cannot read or compile was deployed by a later
-    /// version of it.
+    /// Takes over the definitions of a store, in its order. Notes the reason if this program cannot read or compile one.
     pub fn learn(&self, definitions: &[Deployed]) {
-        let compile = |deployed: &Deployed| {
-            let known = self.program(&deployed.version.hash);
-            let compile = |definition| Program::compile(definition).map(Arc::new).ok();
-            known.or_else(|| deployed.definition.as_ref().and_then(compile))
-        };
-        let all: Vec<_> = definitions.iter().map(|deployed| (&deployed.version, compile(deployed))).collect();
+        let program =
+            |deployed: &Deployed| self.program(&deployed.version.hash).map_or_else(|| compiled(deployed), Ok);
+        let all: Vec<_> = definitions.iter().map(|deployed| (&deployed.version, program(deployed))).collect();
         let mut programs = self.write();
         if definitions.len() >= programs.learnt {
             programs.learnt = definitions.len();
@@ -107,34 +104,57 @@ impl Registry {
 
     /// The program of a version.
     pub fn program(&self, hash: &str) -> Option<Arc<Program>> {
-        self.programs.read().unwrap_or_else(PoisonError::into_inner).by_hash.get(hash).cloned()
+        self.read().by_hash.get(hash).and_then(|program| program.as_ref().ok()).cloned()
     }
 
-    /// Whether this program cannot read the latest version of a name.
-    pub fn is_unreadable(&self, name: &str) -> bool {
-        let programs = self.programs.read().unwrap_or_else(PoisonError::into_inner);
-        programs.latest.get(name).is_some_and(|hash| !programs.by_hash.contains_key(hash))
+    /// The reason why this program cannot use a stored version, with the remedy. `None` if it can, or the version is unknown.
+    pub fn fault(&self, hash: &str) -> Option<String> {
+        self.read().by_hash.get(hash).and_then(|program| program.as_ref().err()).cloned()
     }
 
-    /// The latest program of a name. `None` if the name is unknown, or this program cannot read its latest version: an earlier
+    /// The same, for the latest version of a name.
+    pub fn latest_fault(&self, name: &str) -> Option<String> {
+        let hash = self.read().latest.get(name).cloned();
+        hash.and_then(|hash| self.fault(&hash))
+    }
+
+    /// The latest program of a name. `None` if the name is unknown, or this program cannot use its latest version: an earlier
     /// version does not replace it.
     pub fn latest(&self, name: &str) -> Option<Arc<Program>> {
-        let programs = self.programs.read().unwrap_or_else(PoisonError::into_inner);
-        programs.latest.get(name).and_then(|hash| programs.by_hash.get(hash)).cloned()
+        let hash = self.read().latest.get(name).cloned();
+        hash.and_then(|hash| self.program(&hash))
     }
+
+    fn read(&self) -> RwLockReadGuard<'_, Programs> {
+        self.programs.read().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The program of a stored definition, or the reason why it has none.
+fn compiled(deployed: &Deployed) -> Result<Arc<Program>, String> {
+    let refusal = |problems: Vec<Problem>| {
+        let first = problems.first().map(|problem| format!(" ({}: {problem})", problem.path));
+        let first = first.unwrap_or_default();
+        format!(
+            "this program refuses it{first}: deploy a corrected version, or use a process that accepts it"
+        )
+    };
+    let definition = deployed.definition.as_ref().map_err(Clone::clone)?;
+    Program::compile(definition).map(Arc::new).map_err(refusal)
 }
 
 impl Programs {
     /// Adds a version, which becomes the latest of its name.
-    fn insert(&mut self, version: &Version, program: Option<Arc<Program>>) {
+    fn insert(&mut self, version: &Version, program: Result<Arc<Program>, String>) {
         self.latest.insert(version.name.clone(), version.hash.clone());
-        self.by_hash.extend(program.map(|program| (version.hash.clone(), program)));
+        self.by_hash.insert(version.hash.clone(), program);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use futures_util::FutureExt;
+    use serde_json::json;
 
     use super::*;
     use crate::memory::{Memory, Removal};
@@ -170,10 +190,48 @@ mod tests {
         let (registry, [old, new]) = (Registry::default(), versions());
         let deployed = |definition: &Definition| Deployed {
             version: definition.version(),
-            definition: Some(definition.clone()),
+            definition: Ok(definition.clone()),
         };
         registry.learn(&[deployed(&old), deployed(&new)]);
         registry.learn(&[deployed(&old)]);
         assert_eq!(latest(&registry), Some(new.version().hash));
+    }
+
+    #[test]
+    fn a_stored_definition_runs_on_although_a_new_one_like_it_is_refused() {
+        let registry = Registry::default();
+        for http in [
+            json!({"url": "http://h/", "headers": {"te": "trailers", "Host": "b", "idempotency-key": "k"}}),
+            json!({"url": "http://h:0/"}),
+        ] {
+            let definition = json!({"name": "a", "steps": [{"http": http}]});
+            let definition: Definition = serde_json::from_value(definition).unwrap();
+            assert!(Program::compile_new(&definition).is_err());
+            let deployed = Deployed { version: definition.version(), definition: Ok(definition) };
+            registry.learn(std::slice::from_ref(&deployed));
+            assert_eq!(latest(&registry), Some(deployed.version.hash));
+        }
+    }
+
+    #[test]
+    fn the_reason_of_an_unusable_definition_is_kept() {
+        for (text, words) in [
+            (
+                r#"{"name": "a", "steps": [{"dance": {}}]}"#,
+                "this program cannot read it (unknown variant `dance`",
+            ),
+            (r#"{"name": "a", "steps": ["#, "its stored text is damaged"),
+            (
+                r#"{"name": "a", "steps": [{"timer": {}}]}"#,
+                "this program refuses it (steps[0].timer: a timer needs",
+            ),
+        ] {
+            let version = Version { name: "a".into(), hash: "h".into() };
+            let registry = Registry::default();
+            registry.learn(&[Deployed::decode(version, text.as_bytes())]);
+            let fault = registry.latest_fault("a").unwrap();
+            assert!(fault.contains(words), "{fault}");
+            assert!(registry.latest("a").is_none() && registry.fault("other").is_none());
+        }
     }
 }

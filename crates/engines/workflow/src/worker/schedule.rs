@@ -43,7 +43,7 @@ impl<S: Store> Client<S> {
     }
 
     async fn align_once(&self, definitions: &[Deployed], name: &str, now_ms: u64) -> Result<(), ClientError> {
-        let wanted = latest(definitions, name).and_then(|latest| latest.definition.as_ref());
+        let wanted = latest(definitions, name).and_then(|latest| latest.definition.as_ref().ok());
         let wanted = wanted.and_then(Definition::schedule);
         let wanted = wanted.map(|schedule| schedule.version());
         let of_schedule = format!("{name}.schedule");

@@ -110,6 +110,8 @@ pub(super) struct Stepped {
     pub remove: Vec<String>,
     /// Signals that become dead letters.
     pub bury: Vec<(Signal, DeadReason)>,
+    /// Migrations to versions that only another program can use.
+    pub postpone: Vec<Signal>,
     /// The message of a panic.
     pub panic: Option<String>,
     /// Whether a signal waits for the commit.
@@ -223,18 +225,26 @@ impl Slot {
                 stepped.is_blocked = true;
                 break;
             }
-            if self.leads_to_unknown(registry) && !self.has_asked {
+            if let Some(migration) = self.unusable_migration(registry) {
+                stepped.postpone.push(migration);
+                continue;
+            }
+            if self.leads_to(|hash| registry.program(hash).is_none()) && !self.has_asked {
                 (stepped.must_ask, stepped.is_blocked) = (true, true);
                 break;
             }
             let Some(signal) = self.signals.pop_front() else { break };
             let weight = signal.weight();
             self.waiting = self.waiting.saturating_sub(weight);
+            // The next migration asks again: its version may be younger than the answer.
+            let is_migration = matches!(signal.body, Body::Migrate { .. });
+            self.has_asked &= !is_migration;
             match self.apply(&signal, registry, now_ms) {
                 Ok(Outcome::Applied) => self.consumed.push(signal.id),
                 // The answer rests on changes that are not stored and may be lost.
                 Ok(_) if self.is_dirty => {
                     self.waiting += weight;
+                    self.has_asked |= is_migration;
                     self.signals.push_front(signal);
                     stepped.is_blocked = true;
                     break;
@@ -268,10 +278,26 @@ impl Slot {
         stepped
     }
 
-    /// Whether the next signal moves the instance to a version that this process does not know. Another process may have deployed the version.
-    fn leads_to_unknown(&self, registry: &Registry) -> bool {
+    /// Whether the next signal moves the instance to a version like this, by its hash: one that this process does not know, and that another
+    /// process may have deployed, or one that only another program can use.
+    fn leads_to(&self, is_such: impl Fn(&str) -> bool) -> bool {
         let next = self.signals.front().map(|signal| &signal.body);
-        matches!(next, Some(Body::Migrate { to }) if registry.program(&to.hash).is_none())
+        matches!(next, Some(Body::Migrate { to }) if is_such(&to.hash))
+    }
+
+    /// Takes the next signal if it moves the instance to a version that only another program can use.
+    fn unusable_migration(&mut self, registry: &Registry) -> Option<Signal> {
+        let is_unusable = self.leads_to(|hash| registry.fault(hash).is_some()) && self.may_migrate();
+        let migration = if is_unusable { self.signals.pop_front() } else { None }?;
+        self.waiting = self.waiting.saturating_sub(migration.weight());
+        Some(migration)
+    }
+
+    /// Whether the next signal may still move the instance, which has not ended or taken the signal before.
+    fn may_migrate(&self) -> bool {
+        let applied = self.loaded.as_ref().map(|loaded| &loaded.state.applied);
+        let is_new = |signal: &Signal| applied.is_some_and(|applied| !applied.contains(&signal.id));
+        !self.is_over() && self.signals.front().is_some_and(is_new)
     }
 
     /// Whether one more signal may push the oldest id out of the applied ones. An id whose signal may still be in the store must stay: the signal

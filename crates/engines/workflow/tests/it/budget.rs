@@ -94,9 +94,10 @@ impl Counted {
 fn operation(job: &Job) -> Option<&'static str> {
     match job {
         Job::Lease(_) => Some("lease"),
+        Job::Holders => Some("holders"),
         Job::Scan { .. } => Some("due"),
         Job::Load(_) => Some("load"),
-        Job::Definitions => Some("definitions"),
+        Job::Definitions(_) => Some("definitions"),
         Job::Commit(_) => Some("commit"),
         Job::Remove(_) => Some("remove"),
         Job::Forget { .. } => Some("forget"),

@@ -149,12 +149,14 @@ fn a_call_that_another_branch_drops_is_compensated() {
 }
 
 #[test]
-fn a_call_whose_last_answer_is_missing_is_compensated_and_a_refused_one_is_not() {
+fn a_call_whose_last_answer_is_missing_or_unusable_is_compensated_and_a_refused_one_is_not() {
     let text = format!("name: a\nsteps:\n- {RESERVE}\n");
-    let mut life = Life::read(&text, Value::Null);
-    life.answer("reserve", Err(Again::Maybe));
-    life.answer("release", Ok(Value::Null));
-    assert_eq!(life.state.status, Status::Failed);
+    for again in [Again::Maybe, Again::Unusable] {
+        let mut life = Life::read(&text, Value::Null);
+        life.answer("reserve", Err(again));
+        life.answer("release", Ok(Value::Null));
+        assert_eq!(life.state.status, Status::Failed);
+    }
     let mut life = Life::read(&text, Value::Null);
     life.answer("reserve", Err(Again::Never));
     assert_eq!(life.state.status, Status::Failed);

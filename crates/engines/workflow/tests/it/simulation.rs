@@ -462,7 +462,7 @@ fn failed(job: &Job, asked_ms: u64) -> Option<Happened> {
         Job::Lease(_) => Happened::Leased { asked_ms, result: Err(error()) },
         Job::Scan { limit, .. } => Happened::Scanned { limit: *limit, result: Err(error()) },
         Job::Load(tags) => Happened::Loaded { tags: tags.clone(), result: Err(error()) },
-        Job::Definitions => Happened::Defined(Err(error())),
+        Job::Definitions(question) => Happened::Defined { question: *question, result: Err(error()) },
         Job::Commit(commits) => Happened::Committed {
             results: commits.iter().map(|(tag, _)| (tag.clone(), Err(error()))).collect(),
         },
@@ -484,7 +484,7 @@ fn failed(job: &Job, asked_ms: u64) -> Option<Happened> {
             let keys = letters.iter().map(|letter| SignalKey::of(&letter.signal)).collect();
             Happened::Settled { keys, result: Err(error()) }
         }
-        Job::Announce(_) | Job::Tell(_) | Job::Forget { .. } => return None,
+        Job::Announce(_) | Job::Tell(_) | Job::Forget { .. } | Job::Holders => return None,
     })
 }
 

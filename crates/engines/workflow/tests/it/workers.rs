@@ -238,7 +238,11 @@ fn a_definition_of_a_later_program_is_neither_replaced_by_an_earlier_version_nor
         client.store.deploy_unreadable(later);
         clock.until(10_000).await;
         let refused = client.start(request("i", "timer"), clock.now_ms()).await.unwrap_err();
-        assert!(refused.to_string().contains("cannot read the latest definition timer: upgrade it"));
+        assert!(
+            refused
+                .to_string()
+                .contains("the latest definition timer is unusable: this program cannot read it")
+        );
         client.start(request("p", "parent"), clock.now_ms()).await.unwrap();
         clock.until(clock.now_ms() + 20_000).await;
         let explained = explain::of(&*client.store, None, "p").await.unwrap().unwrap();
@@ -362,6 +366,11 @@ fn a_process_without_a_worker_refuses_signals_while_too_many_wait_in_the_store()
     let sent = (0..1_000).take_while(|number| publish(*number, 100 * number).is_ok()).count();
     assert!((11..=22).contains(&sent), "{sent} signals were accepted");
     assert!(matches!(publish(2_000, 10_000), Err(ClientError::Busy(11))));
+    // The flood can be ended: only named signals wait for room.
+    for body in [Body::Cancel { reason: "flood".into() }, Body::Retry] {
+        let signal = Signal::new("i", format!("{body:?}"), body, 10_000);
+        assert_eq!(client.publish(signal).now_or_never().unwrap().unwrap(), Inserted::New);
+    }
     // The store is empty again.
     let waiting = client.store.signals(None, 100).now_or_never().unwrap().unwrap();
     let keys: Vec<_> = waiting.iter().map(SignalKey::of).collect();

@@ -148,7 +148,7 @@ pub async fn compared(store: &impl Store, ledger: &BTreeMap<String, Vec<u64>>) -
     let mut found = Found {
         instances: ledger.len() as u64,
         signals: ledger.values().map(|signals| signals.len() as u64).sum(),
-        broken: report.findings.len() as u64 + report.more + report.dead.values().sum::<u64>(),
+        broken: report.findings.len() as u64 + report.findings_omitted + report.dead.values().sum::<u64>(),
         ..Found::default()
     };
     let stored: u64 = report.instances.values().sum();

@@ -29,7 +29,7 @@ pub(super) fn audit(args: &StoreArgs) -> Outcome {
 }
 
 fn shown(report: &Report) -> String {
-    let verdict = match report.findings.len() as u64 + report.more {
+    let verdict = match report.findings.len() as u64 + report.findings_omitted {
         0 => "every invariant holds".to_owned(),
         count => format!(
             "{}; in a store at work they may be work in flight: audit again",
@@ -46,7 +46,7 @@ fn shown(report: &Report) -> String {
         ("dead letters", Some(counts(&report.dead).unwrap_or_else(|| "none".into()))),
         ("verdict", Some(verdict)),
     ];
-    text("Audit", facts, &[listing(&report.findings, report.more)], screen())
+    text("Audit", facts, &[listing(&report.findings, report.findings_omitted)], screen())
 }
 
 fn listing(findings: &[Finding], more: u64) -> Listing {

@@ -60,11 +60,9 @@ impl Found {
 pub(super) fn migrate(args: &MigrateArgs) -> Outcome {
     let opened = Opened::open(&args.store)?;
     let latest = opened.engine.client.registry.latest(&args.definition);
-    let unknown = || match opened.engine.client.registry.is_unreadable(&args.definition) {
-        true => {
-            anyhow!("this version of the program cannot read the latest `{}`: upgrade it", args.definition)
-        }
-        false => anyhow!("no definition is named `{}`: deploy it first", args.definition),
+    let unknown = || match opened.engine.client.registry.latest_fault(&args.definition) {
+        Some(reason) => anyhow!("the latest definition `{}` is unusable: {reason}", args.definition),
+        None => anyhow!("no definition is named `{}`: deploy it first", args.definition),
     };
     let latest = latest.ok_or_else(unknown).deserves(Exit::Usage)?;
     let found = found(&opened, &latest, args.dry_run)?;

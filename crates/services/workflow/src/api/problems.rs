@@ -32,7 +32,7 @@ pub(super) fn of_client(error: ClientError) -> Problem {
         ClientError::Busy(_) => Problem::new(Kind::Busy, detail).retry_after(RETRY_AFTER_S),
         ClientError::Dead => Problem::new(Kind::Unavailable, detail).retry_after(RETRY_AFTER_S),
         ClientError::Taken { .. } => Problem::new(Kind::Conflict, detail),
-        ClientError::LaterDefinition(_) => Problem::new(Kind::Unavailable, detail),
+        ClientError::UnusableDefinition { .. } => Problem::new(Kind::Unavailable, detail),
         ClientError::UnknownDefinition(_) => Problem::new(Kind::NotFound, detail),
         _ => Problem::new(Kind::Invalid, detail),
     }

@@ -32,7 +32,7 @@ pub(crate) fn schemas() -> Value {
             "findings": list(object(&["instance", "kind", "words"], json!({
                 "instance": text(), "kind": text(), "words": text(),
             }))),
-            "more": {"type": "integer", "description": "Findings that the list leaves out."},
+            "findings_omitted": {"type": "integer", "description": "Findings that the list leaves out."},
             "is_cut": {"type": "boolean"},
         })),
         "Sent": object(&["instance", "signal", "stored"], json!({

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use plimsoll_net::{Destination, Stream, Tls, connect};
-use plimsoll_workflow::definition::Method;
+use plimsoll_workflow::definition::{Method, header_form_fault};
 use plimsoll_workflow::program::Url;
 use plimsoll_workflow::step::{Again, Call, CallError};
 use serde_json::Value;
@@ -37,7 +37,7 @@ pub(super) async fn call(request: &Request<'_>, hosts: &[String], tls: &Tls) -> 
     }
     let bytes = head_and_body(request, &url).map_err(|words| failure(Again::Never, words))?;
     let answer = exchange(&url, tls, &bytes, request.call.timeout_ms).await;
-    judge(answer.map_err(|words| failure(Again::Maybe, words))?)
+    judge(answer.map_err(|words| failure(Again::Maybe, words))?, request.call.keeps_result)
 }
 
 async fn exchange(url: &Url<'_>, tls: &Tls, request: &[u8], timeout_ms: u64) -> Result<Answer, String> {
@@ -89,9 +89,8 @@ fn head_and_body(request: &Request<'_>, url: &Url<'_>) -> Result<Vec<u8>, String
         head += &format!("content-type: application/json\r\ncontent-length: {}\r\n", body.len());
     }
     for (name, value) in request.headers {
-        let is_token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
-        if name.is_empty() || !name.bytes().all(is_token) || value.contains(['\r', '\n', '\0']) {
-            return Err(format!("the header `{name}` is invalid: use letters, digits and `-`, in one line"));
+        if let Some(words) = header_form_fault(name, value) {
+            return Err(words);
         }
         head += &format!("{name}: {value}\r\n");
     }
@@ -129,29 +128,33 @@ fn text(answer: &Answer) -> Result<String, String> {
     text.map_err(|_| "the answer is no UTF-8: let the service answer JSON or UTF-8 text".to_owned())
 }
 
-/// The result of an answer: JSON, or a text if the body is not JSON.
-fn judge(answer: Answer) -> Result<Value, CallError> {
-    let text = match text(&answer) {
-        Ok(text) => text,
-        // A refusal stays a refusal, whatever its text.
-        Err(words) if (200..300).contains(&answer.status) => return Err(failure(Again::Never, words)),
-        Err(_) => String::new(),
-    };
+/// The result of an answer. An answer that the step drops has none, so its content does not matter.
+fn judge(answer: Answer, keeps_result: bool) -> Result<Value, CallError> {
     match answer.status {
-        200..300 if text.is_empty() => Ok(Value::Null),
-        200..300 => match serde_json::from_str(&text) {
-            Ok(value) => Ok(value),
-            // Without a length, only the content shows whether the connection was cut.
-            Err(error) if answer.is_json => {
-                Err(failure(Again::Maybe, format!("the answer is cut, or it is no JSON: {error}")))
-            }
-            Err(_) => Ok(Value::String(text)),
-        },
+        200..300 if keeps_result => result(&answer),
+        200..300 => Ok(Value::Null),
         status => {
             let again = if matches!(status, 408 | 429 | 500..600) { Again::Maybe } else { Again::Never };
-            let start: String = text.chars().take(REFUSAL_CHARS_MAX).collect();
+            // A refusal stays a refusal, even if its text is unreadable.
+            let start: String = text(&answer).unwrap_or_default().chars().take(REFUSAL_CHARS_MAX).collect();
             Err(failure(again, format!("the service answered {status}: {start}")))
         }
+    }
+}
+
+/// The content of a successful answer: JSON, or a text if the body is not JSON.
+fn result(answer: &Answer) -> Result<Value, CallError> {
+    let text = text(answer).map_err(|words| failure(Again::Unusable, words))?;
+    if text.is_empty() {
+        return Ok(Value::Null);
+    }
+    match serde_json::from_str(&text) {
+        Ok(value) => Ok(value),
+        // Without a length, only the content shows whether the connection was cut.
+        Err(error) if answer.is_json => {
+            Err(failure(Again::Maybe, format!("the answer is cut, or it is no JSON: {error}")))
+        }
+        Err(_) => Ok(Value::String(text)),
     }
 }
 
@@ -167,11 +170,20 @@ mod tests {
     fn call_of(url: &str) -> Call {
         let target = Target::Http { method: Method::Post, url: url.into(), headers: Vec::new() };
         let (instance, key) = ("ä b".to_owned(), "ä b/2".to_owned());
-        Call { instance, visit: 2, attempt: 1, key, target, input: json!({"a": 1}), timeout_ms: 5_000 }
+        let (input, timeout_ms) = (json!({"a": 1}), 5_000);
+        Call { instance, visit: 2, attempt: 1, key, target, input, timeout_ms, keeps_result: true }
     }
 
     /// Answers one request with these bytes; returns the result of the call and the request.
     async fn answered(bytes: impl AsRef<[u8]> + Send + 'static) -> (Result<Value, CallError>, String) {
+        answered_to(bytes, true).await
+    }
+
+    /// The same, for a step that keeps the result or drops it.
+    async fn answered_to(
+        bytes: impl AsRef<[u8]> + Send + 'static,
+        keeps_result: bool,
+    ) -> (Result<Value, CallError>, String) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let serving = tokio::spawn(async move {
@@ -184,7 +196,8 @@ mod tests {
             String::from_utf8(request).unwrap()
         });
         let url = format!("http://{address}/x?y");
-        let (one, tls) = (call_of(&url), Tls::new(&Trust::PublicRoots).unwrap());
+        let one = Call { keeps_result, ..call_of(&url) };
+        let tls = Tls::new(&Trust::PublicRoots).unwrap();
         let headers = [("x-a".to_owned(), "b".to_owned())];
         let request = Request { method: Method::Post, url: &url, headers: &headers, call: &one };
         let made = call(&request, &["127.0.0.1".to_owned()], &tls).await;
@@ -225,7 +238,12 @@ mod tests {
         let coded = b"HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\ncontent-length: 2\r\n\r\n{}".as_slice();
         for (answer, part) in [(latin, "no UTF-8"), (coded, "the coding `gzip`")] {
             let error = answered(answer).await.0.unwrap_err();
-            assert!(error.again == Again::Never && error.message.contains(part), "{error:?}");
+            assert!(error.again == Again::Unusable && error.message.contains(part), "{error:?}");
+            assert_eq!(
+                answered_to(answer, false).await.0,
+                Ok(Value::Null),
+                "a dropped answer may be anything"
+            );
         }
         let plain = "HTTP/1.1 200 OK\r\ncontent-encoding: identity\r\ncontent-length: 2\r\n\r\n{}";
         assert_eq!(answered(plain).await.0, Ok(json!({})));

@@ -69,8 +69,8 @@ impl Services for Calls {
         let made = self.made(call).await;
         let outcome = match &made {
             Ok(_) => CallOutcome::Done,
-            Err(error) if error.again == Again::Maybe => CallOutcome::Failed,
-            Err(_) => CallOutcome::Refused,
+            Err(error) if error.again == Again::Never => CallOutcome::Refused,
+            Err(_) => CallOutcome::Failed,
         };
         self.metrics.call_ends(self.clock.now_ns().saturating_sub(begun_ns), outcome);
         made
