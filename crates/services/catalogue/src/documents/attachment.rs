@@ -6,6 +6,7 @@ use serde_json::{Map, Value};
 use super::block::INHERITED;
 use super::json::object;
 use super::schema::Kind;
+use super::stamp::later;
 use super::value::typed;
 use crate::Refusal;
 use crate::refusal::{FAULTS_MAX, shortened};
@@ -99,7 +100,8 @@ pub fn changed(
     }
     let stated: Vec<&str> = INHERITED.into_iter().filter(|name| given.contains_key(*name)).collect();
     document.extend(given);
-    document.extend(doc! {"updatedBy": by, "updatedAt": at});
+    let before = stored.get("updatedAt").unwrap_or(&Bson::Null);
+    document.extend(doc! {"updatedBy": by, "updatedAt": later(before, at)});
     let mut changed = related(document, faults)?;
     if inherits(stored, &changed, extent) {
         let of_before = INHERITED.into_iter().filter(|name| !stated.contains(name));
@@ -245,6 +247,16 @@ mod tests {
             (json!({"createdBy": "eve"}), Extent::Given),
         ] {
             assert!(change(body.clone(), extent).is_err(), "{body}");
+        }
+    }
+
+    #[test]
+    fn two_changes_in_one_millisecond_differ() {
+        let (at, body) = (DateTime::from_millis(5), json!({"caption": "c", "datasetId": "a"}));
+        let stored = store(read(&body, None).unwrap(), &doc! {}, "1", "ann", at);
+        for extent in [Extent::Given, Extent::All] {
+            let changed = changed(&stored, &body, extent, "bob", at).unwrap();
+            assert_eq!(changed.get_datetime("updatedAt").unwrap().timestamp_millis(), 6);
         }
     }
 

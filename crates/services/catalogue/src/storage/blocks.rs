@@ -3,12 +3,13 @@
 use bson::{Bson, DateTime, Document, doc};
 use futures_util::TryStreamExt;
 
-use super::datasets::{access, as_read, inherited, later};
+use super::datasets::{access, as_read, inherited};
 use super::error::{fits, is_duplicate};
 use super::transaction::{self, Matches, Outcome, Write};
 use super::{ACCESS_ATTEMPTS_MAX, Check, Error, READ_MAX, Room, Store, Transactions, room};
 use crate::Refusal;
 use crate::documents::block::{self, Creation, Head, Splitter};
+use crate::documents::stamp::later;
 
 /// The maximum number of blocks of a dataset in an answer.
 pub(super) const BLOCKS_MAX: i64 = 10_000;
