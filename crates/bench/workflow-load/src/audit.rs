@@ -301,10 +301,10 @@ impl<'a> Comparison<'a> {
                 (Fate::Unknown, true) => self.integrity.unknown_present += 1,
                 (Fate::Unknown, false) => self.integrity.unknown_absent += 1,
                 (Fate::Refused | Fate::Unsent, true) => self.unsent(format!("{id} applied signal {number}")),
-                (Fate::Refused, false) => self.integrity.rejected += 1,
-                (Fate::Unsent, false) => {}
+                (Fate::Refused | Fate::Unsent, false) => {}
             }
         }
+        self.integrity.rejected += sent.rejected;
         self.integrity.duplicated += applied.again;
         if applied.again > 0 {
             self.example(format!("duplicated: {id} applied {} signals again", applied.again));
@@ -480,6 +480,17 @@ mod tests {
         assert_eq!((found.acknowledged, found.found, found.lost), (9, 7, 2));
         assert_eq!((found.unknown_present, found.unknown_absent), (2, 1));
         assert_eq!((found.duplicated, found.phantom), (1, 1));
+    }
+
+    #[test]
+    fn a_refused_signal_leaves_no_gap() {
+        let ledger = of_receivers(&["run-receiver-0-0"]);
+        for fate in [Fate::Refused, Fate::Refused, Fate::Acknowledged] {
+            ledger.note_sent("run-receiver-0-0", ledger.number("run-receiver-0-0"), fate);
+        }
+        let found = compared(&ledger, &[receiver("run-receiver-0-0", 5, &[], 0)]).integrity;
+        assert_eq!((found.found, found.unknown_present, found.rejected), (4, 1, 2));
+        assert!(found.holds(), "{:?}", found.examples);
     }
 
     #[test]
