@@ -500,10 +500,14 @@ impl BlockWriter<'_> {
         Ok(stored)
     }
 
-    /// Gives a published block the access that its dataset has by now.
+    /// Gives a published block the access that its dataset has by now. Reads the dataset again after each write, because the write may
+    /// have overwritten a newer access.
     async fn follow(&self, head: &Head, stored: &mut Document) -> Result<(), Error> {
-        let Some(dataset) = self.store.dataset(&head.dataset).await? else { return Ok(()) };
-        if block::INHERITED.iter().any(|name| dataset.get(name) != stored.get(name)) {
+        for _ in 0..ACCESS_ATTEMPTS_MAX {
+            let Some(dataset) = self.store.dataset(&head.dataset).await? else { break };
+            if block::INHERITED.iter().all(|name| dataset.get(name) == stored.get(name)) {
+                break;
+            }
             block::inherit(stored, &dataset);
             let id = doc! {"_id": self.creation.id};
             self.store.blocks.update_one(id, inherited(&access(&dataset)).unwrap_or_default()).await?;
