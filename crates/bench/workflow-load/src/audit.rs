@@ -6,13 +6,13 @@ use std::time::Duration;
 use plimsoll_measure::clock::{Instant, now, wall_ms};
 use plimsoll_measure::integrity::{Integrity, Proof};
 use plimsoll_workflow::audit::{self, FindingKind, Report};
-use plimsoll_workflow::instance::Status;
-use plimsoll_workflow::port::{Find, Record, Store, Stored};
+use plimsoll_workflow::instance::{DeadLetter, DeadReason, Status};
+use plimsoll_workflow::port::{Find, Record, SignalKey, Store, Stored};
 use tokio::time::sleep;
 
 use crate::ledger::{Fate, Ledger, Promise, Sent};
 use crate::target::Shared;
-use crate::work::{Received, received};
+use crate::work::{Part, Received, Work, received};
 
 /// The maximum number of instances of one request.
 const PAGE: usize = 500;
@@ -30,7 +30,7 @@ pub(crate) struct Audited {
     pub(crate) integrity: Integrity,
     /// Instances that did not end although nothing was missing.
     pub(crate) stuck: u64,
-    /// Dead letters.
+    /// Dead letters of the run without a reason.
     pub(crate) dead_letters: u64,
     /// Broken invariants by kind.
     pub(crate) findings: BTreeMap<String, u64>,
@@ -48,7 +48,7 @@ pub(crate) async fn audit<S: Store>(
 ) -> Audited {
     let began = now();
     let patience = patience.max(PATIENCE_MIN);
-    progress(0, Comparison::new(promises, &shared.run).expected);
+    progress(0, Comparison::new(promises, &shared.run, &shared.works).expected);
     let settled = settle(shared, promises, began, patience).await;
     shared.engine.halt().await;
     let mut audited = match look(shared, promises, progress).await {
@@ -172,7 +172,7 @@ async fn look<S: Store>(
 ) -> Stored<Audited> {
     let store = shared.engine.store();
     let report = audit::audit(store, wall_ms()).await?;
-    let mut comparison = Comparison::new(promises, &shared.run);
+    let mut comparison = Comparison::new(promises, &shared.run, &shared.works);
     let mut find = Find { limit: PAGE, ..Find::default() };
     loop {
         let page = store.find(&find).await?;
@@ -180,6 +180,13 @@ async fn look<S: Store>(
         progress(comparison.read, comparison.expected);
         let Some(last) = page.last() else { break };
         find.after = Some(last.id.clone());
+    }
+    let mut after = None;
+    loop {
+        let page = store.dead(after.as_ref(), PAGE).await?;
+        page.iter().for_each(|letter| comparison.letter(letter));
+        let Some(last) = page.last() else { break };
+        after = Some(SignalKey::of(&last.signal));
     }
     Ok(comparison.finish(&report))
 }
@@ -190,20 +197,57 @@ struct Comparison<'a> {
     seen: Vec<Vec<bool>>,
     receivers: BTreeMap<String, BTreeMap<String, Sent>>,
     run: &'a str,
+    works: &'a [Work],
     integrity: Integrity,
     stuck: u64,
+    /// Dead letters by reason.
+    letters: BTreeMap<&'static str, u64>,
     read: u64,
     expected: u64,
 }
 
 impl<'a> Comparison<'a> {
-    fn new(promises: &Promises<'a>, run: &'a str) -> Self {
+    fn new(promises: &Promises<'a>, run: &'a str, works: &'a [Work]) -> Self {
         let ledgers: Vec<_> = promises.0.iter().map(|ledger| (*ledger, ledger.promises())).collect();
         let seen = ledgers.iter().map(|(_, promises)| vec![false; promises.len()]).collect();
         let expected = ledgers.iter().map(|(_, promises)| promises.len() as u64).sum();
         let receivers = promises.receivers();
-        let integrity = Integrity::default();
-        Self { ledgers, seen, receivers, run, integrity, stuck: 0, read: 0, expected }
+        Self {
+            ledgers,
+            seen,
+            receivers,
+            run,
+            works,
+            integrity: Integrity::default(),
+            stuck: 0,
+            letters: BTreeMap::new(),
+            read: 0,
+            expected,
+        }
+    }
+
+    /// Counts a dead letter of this run, unless it only came late.
+    fn letter(&mut self, letter: &DeadLetter) {
+        let is_own = self.is_own(&letter.signal.instance);
+        if is_own && !self.is_late(letter) {
+            *self.letters.entry(letter.reason.name()).or_default() += 1;
+        }
+    }
+
+    /// Whether an instance belongs to this run.
+    fn is_own(&self, instance: &str) -> bool {
+        instance.strip_prefix(self.run).is_some_and(|rest| rest.starts_with('-'))
+    }
+
+    /// Whether a letter is an answer to a wait that was over by the time it came. Clients answer the state that they see, and in any
+    /// definition a timer or another branch may end a wait first.
+    fn is_late(&self, letter: &DeadLetter) -> bool {
+        let may_be_late = matches!(letter.reason, DeadReason::Unused | DeadReason::Ended | DeadReason::Stale);
+        let promise = self.ledgers.iter().find_map(|(ledger, promises)| {
+            ledger.index(&letter.signal.instance).and_then(|index| promises.get(index))
+        });
+        let work = promise.and_then(|promise| self.works.get(usize::from(promise.operation)));
+        may_be_late && work.is_some_and(|work| work.part == Part::Answer)
     }
 
     /// Compares one stored instance.
@@ -222,7 +266,7 @@ impl<'a> Comparison<'a> {
                 self.instance(record, promise);
             }
             Some((.., None)) => self.phantom(record),
-            None => self.integrity.foreign += u64::from(!record.id.starts_with(self.run)),
+            None => self.integrity.foreign += u64::from(!self.is_own(&record.id)),
         }
     }
 
@@ -257,10 +301,10 @@ impl<'a> Comparison<'a> {
                 (Fate::Unknown, true) => self.integrity.unknown_present += 1,
                 (Fate::Unknown, false) => self.integrity.unknown_absent += 1,
                 (Fate::Refused | Fate::Unsent, true) => self.unsent(format!("{id} applied signal {number}")),
-                (Fate::Refused, false) => self.integrity.rejected += 1,
-                (Fate::Unsent, false) => {}
+                (Fate::Refused | Fate::Unsent, false) => {}
             }
         }
+        self.integrity.rejected += sent.rejected;
         self.integrity.duplicated += applied.again;
         if applied.again > 0 {
             self.example(format!("duplicated: {id} applied {} signals again", applied.again));
@@ -305,11 +349,12 @@ impl<'a> Comparison<'a> {
             *findings.entry(kind(finding.kind).to_owned()).or_default() += 1;
             self.example(format!("{}: {}: {}", kind(finding.kind), finding.instance, finding.words));
         }
-        // Clients send only signals that an instance waits for: a dead letter comes from a loss or a double.
-        for (reason, count) in &report.dead {
+        // Clients send only signals that an instance waits for: a letter that is not late comes from a loss or a double.
+        let letters = std::mem::take(&mut self.letters);
+        for (reason, count) in &letters {
             self.example(format!("dead letters: {count} are {reason}"));
         }
-        let dead_letters = report.dead.values().sum();
+        let dead_letters = letters.values().sum();
         self.integrity.corrupted = report.findings.len() as u64 + report.findings_omitted + dead_letters;
         Audited { integrity: self.integrity, stuck: self.stuck, dead_letters, findings }
     }
@@ -343,7 +388,7 @@ mod tests {
 
     use plimsoll_scenario::{Mode, Unit};
     use plimsoll_workflow::definition::Definition;
-    use plimsoll_workflow::instance::{StartRequest, State};
+    use plimsoll_workflow::instance::{Signal, StartRequest, State};
     use plimsoll_workflow::memory::{Memory, Removal};
     use plimsoll_workflow::program::Program;
     use plimsoll_workflow::step::start;
@@ -351,7 +396,6 @@ mod tests {
 
     use super::*;
     use crate::embedded::Embedded;
-    use crate::work::Work;
 
     fn state(id: &str) -> State {
         let program = Program::compile(&Definition::new("a").wait("go")).unwrap();
@@ -380,7 +424,7 @@ mod tests {
 
     fn compared(ledger: &Ledger, records: &[Record]) -> Audited {
         let promises = Promises(vec![ledger]);
-        let mut comparison = Comparison::new(&promises, "run");
+        let mut comparison = Comparison::new(&promises, "run", &[]);
         records.iter().for_each(|record| comparison.add(record));
         comparison.finish(&Report::default())
     }
@@ -439,6 +483,17 @@ mod tests {
     }
 
     #[test]
+    fn a_refused_signal_leaves_no_gap() {
+        let ledger = of_receivers(&["run-receiver-0-0"]);
+        for fate in [Fate::Refused, Fate::Refused, Fate::Acknowledged] {
+            ledger.note_sent("run-receiver-0-0", ledger.number("run-receiver-0-0"), fate);
+        }
+        let found = compared(&ledger, &[receiver("run-receiver-0-0", 5, &[], 0)]).integrity;
+        assert_eq!((found.found, found.unknown_present, found.rejected), (4, 1, 2));
+        assert!(found.holds(), "{:?}", found.examples);
+    }
+
+    #[test]
     fn a_lost_signal_and_a_repeated_one_do_not_cancel_each_other() {
         let ledger = of_receivers(&["run-receiver-0-0"]);
         let found = compared(&ledger, &[receiver("run-receiver-0-0", 3, &[1], 1)]).integrity;
@@ -457,11 +512,44 @@ mod tests {
 
     #[test]
     fn a_dead_letter_breaks_the_proof() {
-        let (ledger, promises) = (Ledger::new("run", 0), |ledger| Promises(vec![ledger]));
-        let dead = BTreeMap::from([("unused".to_owned(), 1)]);
-        let audited =
-            Comparison::new(&promises(&ledger), "run").finish(&Report { dead, ..Report::default() });
-        assert!(audited.dead_letters == 1 && !audited.integrity.holds());
+        for (unit, reason) in [(Unit::RoundTrip, DeadReason::Unused), (any_definition(), DeadReason::Full)] {
+            let audited = with_letter(unit, "run-0-0", reason);
+            assert!(audited.dead_letters == 1 && !audited.integrity.holds(), "{reason:?}");
+        }
+    }
+
+    /// The client sees a wait, and a timer or another branch ends it before the answer comes.
+    #[test]
+    fn a_late_answer_to_any_definition_keeps_the_proof() {
+        for reason in [DeadReason::Unused, DeadReason::Ended, DeadReason::Stale] {
+            let audited = with_letter(any_definition(), "run-0-0", reason);
+            assert!(audited.dead_letters == 0 && audited.integrity.holds(), "{reason:?}");
+        }
+    }
+
+    #[test]
+    fn a_dead_letter_of_another_run_keeps_the_proof() {
+        for instance in ["other-0-0", "run2-0-0"] {
+            let audited = with_letter(Unit::RoundTrip, instance, DeadReason::Unused);
+            assert!(audited.dead_letters == 0 && audited.integrity.holds(), "{instance}");
+        }
+    }
+
+    fn any_definition() -> Unit {
+        Unit::Definition("external-resume".into())
+    }
+
+    /// Compares one completed instance and one dead letter.
+    fn with_letter(unit: Unit, instance: &str, reason: DeadReason) -> Audited {
+        let works = [Work::build(&unit, Path::new(".")).unwrap()];
+        let ledger = Ledger::new("run", 0);
+        ledger.note(ledger.open(0), |promise| promise.start = Fate::Acknowledged);
+        let promises = Promises(vec![&ledger]);
+        let mut comparison = Comparison::new(&promises, "run", &works);
+        comparison.add(&record("run-0-0", Status::Done));
+        let signal = Signal::named(instance, "1", "go", Value::Null, 1);
+        comparison.letter(&DeadLetter { signal, reason, buried_ms: 2 });
+        comparison.finish(&Report::default())
     }
 
     /// A store without the signal that a client sent and the store acknowledged.

@@ -48,7 +48,7 @@ impl<S: Store> Job<'_, S> {
         let mut news = self.engine.store().listen(&subject);
         let late = |_| UnitError::Late { instance: id.clone(), limit: self.limit };
         let result = timeout(self.limit, self.once(run, &id, &mut news)).await.map_err(late);
-        self.engine.store().forget(&subject);
+        self.engine.store().unlisten(&subject);
         result?
     }
 

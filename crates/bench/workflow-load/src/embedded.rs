@@ -202,7 +202,7 @@ impl<S: Store> Embedded<S> {
     pub async fn once(&self, unit: Unit, id: &str) -> Result<Sample, UnitError> {
         let late = |_| UnitError::Late { instance: id.to_owned(), limit: PATIENCE };
         let result = timeout(PATIENCE, self.follow(unit, id)).await.map_err(late);
-        self.store.forget(id);
+        self.store.unlisten(id);
         result?
     }
 

@@ -35,11 +35,13 @@ pub(crate) struct Promise {
 /// One thread's signals to one receiver, numbered from 0.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Sent {
-    /// All signals.
+    /// All numbers.
     pub(crate) count: u64,
+    /// Refused signals.
+    pub(crate) rejected: u64,
     /// Numbers of signals that may be stored.
     unknown: BTreeSet<u64>,
-    /// Numbers of signals that were refused.
+    /// Numbers of signals that were refused. The next signals get them: a number that never comes makes the state of its receiver larger.
     refused: BTreeSet<u64>,
 }
 
@@ -145,8 +147,10 @@ impl Ledger {
     pub(crate) fn number(&self, receiver: &str) -> u64 {
         let mut inside = self.inside();
         let sent = inside.receivers.entry(receiver.to_owned()).or_default();
-        sent.count += 1;
-        sent.count - 1
+        sent.refused.pop_first().unwrap_or_else(|| {
+            sent.count += 1;
+            sent.count - 1
+        })
     }
 
     /// Records the outcome of a signal to a receiver.
@@ -154,10 +158,13 @@ impl Ledger {
         let mut inside = self.inside();
         let Some(sent) = inside.receivers.get_mut(receiver) else { return };
         match fate {
-            Fate::Acknowledged => false,
-            Fate::Unknown => sent.unknown.insert(number),
-            Fate::Unsent | Fate::Refused => sent.refused.insert(number),
-        };
+            Fate::Acknowledged => {}
+            Fate::Unknown => drop(sent.unknown.insert(number)),
+            Fate::Unsent | Fate::Refused => {
+                sent.rejected += 1;
+                sent.refused.insert(number);
+            }
+        }
     }
 
     /// Records the length of a part of an instance's life.
@@ -205,6 +212,22 @@ mod tests {
         }
         ledger.note(second, |promise| promise.start = Fate::Acknowledged);
         assert_eq!(ledger.promises()[1].start, Fate::Acknowledged);
+    }
+
+    #[test]
+    fn a_refused_number_is_used_again() {
+        let ledger = Ledger::new("r", 0);
+        let [first, second] = [ledger.number("a"), ledger.number("a")];
+        ledger.note_sent("a", second, Fate::Acknowledged);
+        ledger.note_sent("a", first, Fate::Refused);
+        for _ in 0..10_000 {
+            assert_eq!(ledger.number("a"), first);
+            ledger.note_sent("a", first, Fate::Refused);
+        }
+        ledger.note_sent("a", ledger.number("a"), Fate::Acknowledged);
+        assert_eq!(ledger.number("a"), 2);
+        let sent = ledger.receivers().remove("a").unwrap();
+        assert_eq!((sent.fate(first), sent.count, sent.rejected), (Fate::Acknowledged, 3, 10_001));
     }
 
     #[test]

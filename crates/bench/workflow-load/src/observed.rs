@@ -107,8 +107,8 @@ impl<S: Store> Observed<S> {
         receiver
     }
 
-    /// Forgets a listener.
-    pub(crate) fn forget(&self, subject: &str) {
+    /// Removes a listener.
+    pub(crate) fn unlisten(&self, subject: &str) {
         self.listeners().remove(subject);
     }
 

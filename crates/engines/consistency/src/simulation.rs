@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use crate::claim::Isolation;
 use crate::history::{Element, ListId, Outcome, Step, Transaction};
 
-pub use faults::{FAULTS, Fault};
+pub use faults::{FAULTS, Fault, PROCESSES};
 pub use random::Random;
 
 mod faults;

@@ -85,7 +85,10 @@ fn an_invalid_option_is_refused_with_its_place_before_anything_is_written() {
         ),
         (&["--update", "{seen: 1}"], &["--update: `seen` is no operator", "  {seen: 1}\n   ^"]),
         (&["--find", "{a: [}"], &["--find: ", "  {a: [}\n"]),
-        (&["--insert", "{a: 1}", "--rate", "0"], &["a rate of 0 operations/s"]),
+        (
+            &["--insert", "{a: 1}", "--rate", "0"],
+            &["--rate 0: give the operations per second, a number over 0"],
+        ),
         (&["--insert", "{a: 1}", "--find"], &["cannot be used with"]),
         (&["--insert", "{a: 1}", "--documents", "5"], &["cannot be used with"]),
         (&[], &["--insert", "--find", "--update"]),

@@ -105,7 +105,7 @@ fn a_dry_run_refuses_an_address_that_the_run_refuses() {
     let file = "scenario.yaml";
     for (name, option, client, part) in [
         (file, "maxPoolSize=1", "lean", "maxPoolSize"),
-        (file, "tlsAllowInvalidHostnames=true", "driver", "the official driver does not have it"),
+        (file, "tls=true&tlsAllowInvalidHostnames=true", "driver", "the official driver does not have it"),
         (file, "w=0", "lean", "the server's address says w=0"),
         (file, "loadBalanced=true", "lean", "loadBalanced=true is unsupported"),
         (file, "tls=true&tlsCAFile=/no/such/file", "lean", "correct tlsCAFile"),

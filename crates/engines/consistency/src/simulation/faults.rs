@@ -5,11 +5,12 @@ use crate::claim::Order;
 use crate::history::{Outcome, Step};
 use crate::report::Kind;
 
-/// The processes of faulty transactions. The simulation has fewer.
-const ONE: u32 = 11;
-const TWO: u32 = 12;
-const THREE: u32 = 13;
-const FOUR: u32 = 14;
+/// Processes for faulty transactions. The simulation's own processes have lower numbers.
+pub const PROCESSES: [u32; 4] = [11, 12, 13, 14];
+const ONE: u32 = PROCESSES[0];
+const TWO: u32 = PROCESSES[1];
+const THREE: u32 = PROCESSES[2];
+const FOUR: u32 = PROCESSES[3];
 
 const SKEW_IN_TIME: Kind = Kind::ReadSkew(Order::RealTime);
 

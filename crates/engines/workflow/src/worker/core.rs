@@ -752,13 +752,6 @@ impl Core {
         let stepped = slot.work(&self.registry, now_ms, steps_max);
         self.turn_steps = self.turn_steps.saturating_add(stepped.spent);
         slot.has_asked &= !slot.signals.is_empty();
-        if stepped.must_ask {
-            let first = self.question + 1;
-            if self.asked.is_empty() {
-                self.ask_definitions();
-            }
-            self.asked.entry(id.to_owned()).or_insert(first);
-        }
         if stepped.is_cut {
             self.later.insert(id.to_owned());
         }
@@ -766,6 +759,13 @@ impl Core {
         slot.is_blocked = stepped.is_blocked;
         if slot.is_blocked {
             slot.hold_until_ms = None;
+        }
+        if stepped.must_ask {
+            let first = self.question + 1;
+            if self.asked.is_empty() {
+                self.ask_definitions();
+            }
+            self.asked.entry(id.to_owned()).or_insert(first);
         }
         match self.apply(id, stepped, now_ms) {
             Some(words) => self.poison(id, words),
@@ -1327,7 +1327,7 @@ mod tests {
     fn instances_of_an_unknown_definition_are_postponed_in_batches() {
         let settings = Settings { batch: 100, ..Settings::new("one") };
         let mut lab = Lab::new(settings, &Definition::new("a").timer_after_ms(1));
-        let unknown = crate::definition::Version { name: "b".into(), hash: "h".into() };
+        let unknown = Version { name: "b".into(), hash: "h".into() };
         for number in 0..1_000 {
             let record = lab.start(&format!("i{number}"));
             let record = Record { definition: unknown.clone(), ..record };

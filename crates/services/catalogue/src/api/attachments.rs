@@ -121,8 +121,11 @@ async fn change(request: Request, extent: Extent) -> Result<Reply, Refusal> {
         let (body, by, now) = (body.clone(), request.username().to_owned(), request.now());
         let make =
             move || attachment::changed(&stored, &body, extent, &by, now).map(|changed| (stored, changed));
-        let (stored, changed) = request.converted(make).await?;
+        let (stored, mut changed) = request.converted(make).await?;
         let datasets = targets(&request, &changed).await?;
+        if let Some(dataset) = datasets.first().filter(|_| attachment::inherits(&stored, &changed, extent)) {
+            attachment::inherit(&mut changed, dataset);
+        }
         match request.state().store.update_attachment(&stored, &changed, &datasets).await {
             Err(storage::Error::Changed) => (),
             done => return done.map(|()| Reply::Found(attachment::show(&changed))).map_err(Refusal::from),

@@ -3,8 +3,10 @@
 use bson::{Bson, DateTime, Document, bson, doc};
 use serde_json::{Map, Value};
 
+use super::block::INHERITED;
 use super::json::object;
 use super::schema::Kind;
+use super::stamp::later;
 use super::value::typed;
 use crate::Refusal;
 use crate::refusal::{FAULTS_MAX, shortened};
@@ -54,7 +56,22 @@ pub enum Extent {
     All,
 }
 
-/// Reads the body of a change of a stored attachment. Returns its new stored form. A body may name other datasets.
+/// Whether a change gives an attachment the access of its datasets: it has other datasets now, or the body replaced it.
+pub fn inherits(stored: &Document, changed: &Document, extent: Extent) -> bool {
+    extent == Extent::All || targets(stored) != targets(changed)
+}
+
+/// Gives an attachment the access of a dataset, apart from the parts that the attachment states.
+pub fn inherit(attachment: &mut Document, dataset: &Document) {
+    for name in INHERITED {
+        if let Some(value) = dataset.get(name).filter(|_| !attachment.contains_key(name)) {
+            attachment.insert(name, value.clone());
+        }
+    }
+}
+
+/// Reads the body of a change of a stored attachment. Returns its new stored form. A body may name other datasets. An attachment that
+/// [`inherits`] has only the access that the body states.
 ///
 /// # Errors
 /// The faults of the body, another key, or no dataset.
@@ -81,9 +98,16 @@ pub fn changed(
         (false, true) => drop(document.remove("relationships")),
         _ => (),
     }
+    let stated: Vec<&str> = INHERITED.into_iter().filter(|name| given.contains_key(*name)).collect();
     document.extend(given);
-    document.extend(doc! {"updatedBy": by, "updatedAt": at});
-    related(document, faults)
+    let before = stored.get("updatedAt").unwrap_or(&Bson::Null);
+    document.extend(doc! {"updatedBy": by, "updatedAt": later(before, at)});
+    let mut changed = related(document, faults)?;
+    if inherits(stored, &changed, extent) {
+        let of_before = INHERITED.into_iter().filter(|name| !stated.contains(name));
+        of_before.for_each(|name| drop(changed.remove(name)));
+    }
+    Ok(changed)
 }
 
 /// The fields of a body, and its faults.
@@ -150,11 +174,7 @@ pub fn store(mut body: Document, dataset: &Document, id: &str, by: &str, at: Dat
     let id = stated.and_then(|id| id.as_str().map(str::to_owned)).unwrap_or_else(|| id.to_owned());
     let mut document = doc! {"_id": &id, "aid": id};
     document.extend(body);
-    for name in ["ownerGroup", "accessGroups", "instrumentGroup", "isPublished"] {
-        if let Some(value) = dataset.get(name).filter(|_| !document.contains_key(name)) {
-            document.insert(name, value.clone());
-        }
-    }
+    inherit(&mut document, dataset);
     document.extend(doc! {"createdBy": by, "updatedBy": by, "createdAt": at, "updatedAt": at});
     document
 }
@@ -228,6 +248,39 @@ mod tests {
         ] {
             assert!(change(body.clone(), extent).is_err(), "{body}");
         }
+    }
+
+    #[test]
+    fn two_changes_in_one_millisecond_differ() {
+        let (at, body) = (DateTime::from_millis(5), json!({"caption": "c", "datasetId": "a"}));
+        let stored = store(read(&body, None).unwrap(), &doc! {}, "1", "ann", at);
+        for extent in [Extent::Given, Extent::All] {
+            let changed = changed(&stored, &body, extent, "bob", at).unwrap();
+            assert_eq!(changed.get_datetime("updatedAt").unwrap().timestamp_millis(), 6);
+        }
+    }
+
+    #[test]
+    fn an_attachment_that_moves_or_is_replaced_loses_the_access_that_the_body_does_not_state() {
+        let at = DateTime::from_millis(0);
+        let dataset = doc! {"ownerGroup": "g", "accessGroups": ["h"], "isPublished": true};
+        let read = read(&json!({"caption": "c", "datasetId": "a"}), None).unwrap();
+        let stored = store(read, &dataset, "1", "ann", at);
+        let check = |body: Value, extent, groups: [Option<&str>; 2], is_published: Option<bool>| {
+            let mut document = changed(&stored, &body, extent, "bob", at).unwrap();
+            if inherits(&stored, &document, extent) {
+                inherit(&mut document, &doc! {"ownerGroup": "of b", "isPublished": false});
+            }
+            let access = document.get_array("accessGroups").ok().map(|groups| groups[0].as_str().unwrap());
+            assert_eq!([document.get_str("ownerGroup").ok(), access], groups, "{body}");
+            assert_eq!(document.get_bool("isPublished").ok(), is_published, "{body}");
+        };
+        check(json!({"caption": "new"}), Extent::Given, [Some("g"), Some("h")], Some(true));
+        check(json!({"datasetId": "a"}), Extent::Given, [Some("g"), Some("h")], Some(true));
+        check(json!({"datasetId": "b"}), Extent::Given, [Some("of b"), None], Some(false));
+        let stated = json!({"datasetId": "b", "ownerGroup": "o", "isPublished": true});
+        check(stated, Extent::Given, [Some("o"), None], Some(true));
+        check(json!({"datasetId": "a"}), Extent::All, [Some("of b"), None], Some(false));
     }
 
     #[test]

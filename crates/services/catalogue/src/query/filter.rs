@@ -103,6 +103,7 @@ mod tests {
 
     use super::*;
     use crate::query::include::Relation;
+    use crate::query::page::Cursor;
 
     fn translated(json: Value, dialect: Dialect) -> Result<Find, Refusal> {
         translate(Some(&json.to_string()), dialect)
@@ -161,6 +162,23 @@ mod tests {
         for order in ["createdAt:asc", "size:desc", "createdAt:desc,size:desc"] {
             let other = translated(json!({"limits": {"order": order}}), Dialect::V3).unwrap();
             assert_eq!(other.followed(None).unwrap_err().status(), 400, "{order}");
+        }
+    }
+
+    #[test]
+    fn a_cursor_follows_only_the_order_of_its_list() {
+        let document = doc! {"_id": "a", "createdAt": bson::DateTime::from_millis(5)};
+        let newest = doc! {"createdAt": -1, "_id": -1};
+        let cursor = Cursor::of(&document, &newest).unwrap();
+        let followed = |limits: Value| {
+            let find = translated(json!({"limits": limits}), Dialect::V3).unwrap();
+            find.followed(Some(&cursor)).map(|find| find.page.sort)
+        };
+        for limits in [json!({}), json!({"order": "createdAt:desc"})] {
+            assert_eq!(followed(limits).unwrap(), newest);
+        }
+        for order in ["size:desc", "createdAt:asc", "creationTime:desc"] {
+            assert_eq!(followed(json!({"order": order})).unwrap_err().status(), 400, "{order}");
         }
     }
 

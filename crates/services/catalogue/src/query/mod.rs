@@ -54,9 +54,14 @@ impl Find {
     /// The query also shows the field of the order, because the cursor contains it.
     ///
     /// # Errors
-    /// No cursor can page the order of the list.
+    /// No cursor can page the order of the list, or the cursor is of a list with another order.
     pub fn followed(mut self, after: Option<&page::Cursor>) -> Result<Self, Refusal> {
         if let Some(cursor) = after {
+            if !self.page.sort.is_empty() && self.page.sort != cursor.sort() {
+                return Err(Refusal::bad(
+                    "`after` is the cursor of a list with another order: repeat the query of that list, or begin with an empty `after`",
+                ));
+            }
             self.page.sort = cursor.sort();
         } else if self.page.sort.is_empty() {
             self.page.sort = doc! {page::KEYSET[0]: -1, "_id": -1};

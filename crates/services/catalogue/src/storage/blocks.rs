@@ -3,12 +3,13 @@
 use bson::{Bson, DateTime, Document, doc};
 use futures_util::TryStreamExt;
 
-use super::datasets::{access, as_read, inherited, later};
+use super::datasets::{access, as_read, inherited};
 use super::error::{fits, is_duplicate};
 use super::transaction::{self, Matches, Outcome, Write};
 use super::{ACCESS_ATTEMPTS_MAX, Check, Error, READ_MAX, Room, Store, Transactions, room};
 use crate::Refusal;
 use crate::documents::block::{self, Creation, Head, Splitter};
+use crate::documents::stamp::later;
 
 /// The maximum number of blocks of a dataset in an answer.
 pub(super) const BLOCKS_MAX: i64 = 10_000;
@@ -499,10 +500,14 @@ impl BlockWriter<'_> {
         Ok(stored)
     }
 
-    /// Gives a published block the access that its dataset has by now.
+    /// Gives a published block the access that its dataset has by now. Reads the dataset again after each write, because the write may
+    /// have overwritten a newer access.
     async fn follow(&self, head: &Head, stored: &mut Document) -> Result<(), Error> {
-        let Some(dataset) = self.store.dataset(&head.dataset).await? else { return Ok(()) };
-        if block::INHERITED.iter().any(|name| dataset.get(name) != stored.get(name)) {
+        for _ in 0..ACCESS_ATTEMPTS_MAX {
+            let Some(dataset) = self.store.dataset(&head.dataset).await? else { break };
+            if block::INHERITED.iter().all(|name| dataset.get(name) == stored.get(name)) {
+                break;
+            }
             block::inherit(stored, &dataset);
             let id = doc! {"_id": self.creation.id};
             self.store.blocks.update_one(id, inherited(&access(&dataset)).unwrap_or_default()).await?;

@@ -9,6 +9,7 @@ use crate::Refusal;
 use crate::documents::block::INHERITED;
 use crate::documents::dataset::Patch;
 use crate::documents::history;
+use crate::documents::stamp::later;
 
 /// The maximum number of history entries of a dataset in an answer.
 const HISTORY_MAX: i64 = 100;
@@ -392,24 +393,4 @@ pub(super) fn inherited(patch: &Patch) -> Option<Document> {
     let parts = [("$set", set), ("$unset", unset)].into_iter().filter(|(_, part)| !part.is_empty());
     let change: Document = parts.map(|(operator, part)| (operator.to_owned(), Bson::from(part))).collect();
     (!change.is_empty()).then_some(change)
-}
-
-/// The time of a change: later than the change before, so that two changes in one millisecond differ.
-pub(super) fn later(before: &Bson, now: DateTime) -> DateTime {
-    let after = before.as_datetime().map_or(i64::MIN, |before| before.timestamp_millis().saturating_add(1));
-    DateTime::from_millis(now.timestamp_millis().max(after))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_change_is_later_than_the_change_before() {
-        let at = DateTime::from_millis;
-        assert_eq!(later(&at(5).into(), at(9)), at(9));
-        assert_eq!(later(&at(5).into(), at(5)), at(6));
-        assert_eq!(later(&at(5).into(), at(1)), at(6), "the clock went back");
-        assert_eq!(later(&Bson::Null, at(1)), at(1));
-    }
 }

@@ -1,10 +1,12 @@
 //! Tests blocks of files: counts that are always right, and blocks of any length.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use bson::{Document, doc};
 use plimsoll_catalogue::Refusal;
 use plimsoll_catalogue::documents::block;
 use plimsoll_catalogue::documents::dataset::Patch;
-use plimsoll_catalogue::storage::Error;
+use plimsoll_catalogue::storage::{Error, Store, Transactions};
 
 use crate::samples::{
     add, any, at, catalogue, counts, create, everyone, file, head, stored, without_transactions,
@@ -59,6 +61,48 @@ async fn a_block_has_the_access_that_its_dataset_has_when_it_is_published() {
         assert_eq!(counts(&store, "a").await, (15, 5));
         assert_eq!(store.sweep(at(9_000_000)).await.unwrap(), 0, "a refused block leaves no files");
     }
+}
+
+/// The first change comes before the block is inserted, the second one before the block gets the access of the first.
+#[tokio::test]
+async fn a_block_keeps_the_newest_access_of_two_changes_during_its_publication() {
+    const NAME: &str = "moved_twice";
+    let dataset = create(&without_transactions(NAME).await, "a", 1).await;
+    let changes = AtomicUsize::new(0);
+    let watched = server::watched(NAME, move |started| {
+        let of_blocks = |name: &str| started.command.get_str(name).is_ok_and(|it| it == "OrigDatablock");
+        let gives_access = of_blocks("update") && started.command.to_string().contains("ownerGroup");
+        let is_due = match changes.load(Ordering::Relaxed) {
+            0 => of_blocks("insert"),
+            1 => gives_access,
+            _ => false,
+        };
+        if is_due {
+            move_to(NAME, format!("new {}", changes.fetch_add(1, Ordering::Relaxed)));
+        }
+    });
+    let store = Store::of(&watched.await, Transactions::Missing);
+    let added = add(&store, &dataset, "1", 5).await.unwrap();
+    for document in
+        [added, store.blocks("a", &any).await.unwrap().remove(0), store.dataset("a").await.unwrap().unwrap()]
+    {
+        assert_eq!(document.get_str("ownerGroup").unwrap(), "new 1");
+    }
+}
+
+/// Gives the dataset `a` to a group, from another thread with its own connection.
+fn move_to(name: &'static str, group: String) {
+    let moving = std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let database = server::database(server::shared(), name).await;
+            let store = Store::of(&database, Transactions::Missing);
+            let dataset = store.dataset("a").await.unwrap().unwrap();
+            let change = Patch { set: doc! {"ownerGroup": group}, ..Patch::default() };
+            store.update(&dataset, &change, "ann", at(5)).await.unwrap();
+        });
+    });
+    moving.join().unwrap();
 }
 
 #[tokio::test]

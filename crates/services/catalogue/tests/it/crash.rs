@@ -5,9 +5,6 @@ use std::time::Duration;
 
 use bson::{Document, doc};
 use mongodb::Client;
-use mongodb::event::EventHandler;
-use mongodb::event::command::CommandEvent;
-use mongodb::options::ClientOptions;
 use plimsoll_catalogue::storage::{Store, Transactions};
 use plimsoll_host::Profile;
 use tokio::sync::Notify;
@@ -116,12 +113,12 @@ async fn a_transaction_that_a_killed_service_left_open_blocks_its_dataset_until_
 async fn with_cut(name: &str) -> (Store, Arc<Notify>) {
     let cut = Arc::new(Notify::new());
     let seen = cut.clone();
-    let mut options = ClientOptions::parse(server::uri(server::shared())).await.unwrap();
-    options.command_event_handler = Some(EventHandler::callback(move |event| match event {
-        CommandEvent::Started(started) if started.command_name == "commitTransaction" => seen.notify_one(),
-        _ => (),
-    }));
-    let database = Client::with_options(options).unwrap().database(name);
+    let database = server::watched(name, move |started| {
+        if started.command_name == "commitTransaction" {
+            seen.notify_one();
+        }
+    });
+    let database = database.await;
     (Store::of(&database, Transactions::Used), cut)
 }
 

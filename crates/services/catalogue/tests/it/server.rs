@@ -3,6 +3,9 @@
 use std::sync::OnceLock;
 use std::sync::mpsc;
 
+use mongodb::event::EventHandler;
+use mongodb::event::command::{CommandEvent, CommandStartedEvent};
+use mongodb::options::ClientOptions;
 use mongodb::{Client, Database};
 use plimsoll_host::embedded::{self, Options};
 use plimsoll_host::{Cache, Profile, Server};
@@ -41,4 +44,15 @@ pub fn uri(server: &Server) -> String {
 /// A database of a server. The client belongs to the calling runtime.
 pub async fn database(server: &Server, name: &str) -> Database {
     Client::with_uri_str(uri(server)).await.unwrap().database(name)
+}
+
+/// A database of the shared server. `watch` sees each command before the client sends it.
+pub async fn watched(name: &str, watch: impl Fn(&CommandStartedEvent) + Send + Sync + 'static) -> Database {
+    let mut options = ClientOptions::parse(uri(shared())).await.unwrap();
+    options.command_event_handler = Some(EventHandler::callback(move |event| {
+        if let CommandEvent::Started(started) = event {
+            watch(&started);
+        }
+    }));
+    Client::with_options(options).unwrap().database(name)
 }

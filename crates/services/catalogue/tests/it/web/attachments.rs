@@ -53,6 +53,29 @@ async fn an_attachment_is_changed_replaced_and_removed_by_its_key() {
 }
 
 #[tokio::test]
+async fn a_moved_attachment_has_the_access_of_its_new_dataset() {
+    let service = serve("moved_attachment", "").await;
+    let mut ann = Client::user(service.address(), "ann").await;
+    let mut bob = Client::user(service.address(), "bob").await;
+    for (pid, is_published) in [("p/1", true), ("p/2", false)] {
+        let mut body = raw(pid);
+        body["isPublished"] = is_published.into();
+        ann.post("/api/v3/datasets", &body).await.is(201);
+    }
+    let added = ann.post(V3, &json!({"caption": "c"})).await.is(201);
+    let v4 = format!("/api/v4/attachments/{}", added["aid"].as_str().unwrap());
+    bob.get(&v4).await.is(200);
+    let moved = ann.patch(&v4, &[], &json!({"datasetId": "p/2"})).await.is(200);
+    assert_eq!((&moved["isPublished"], &moved["ownerGroup"]), (&json!(false), &json!("group1")));
+    bob.get(&v4).await.is(403);
+    assert_eq!(ann.get(&v4).await.is(200), moved);
+    let replaced = ann.put(&v4, &json!({"caption": "bare", "datasetId": "p/2"})).await.is(200);
+    assert_eq!(ann.get(&v4).await.is(200), replaced, "its owner still reads it");
+    bob.get(&v4).await.is(403);
+    service.stop().await;
+}
+
+#[tokio::test]
 async fn a_thumbnail_is_the_first_image_and_reads_no_other() {
     let service = serve("thumbnail", "limits: {answers_bytes_max: 800000}").await;
     let mut ann = Client::user(service.address(), "ann").await;

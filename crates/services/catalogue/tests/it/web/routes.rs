@@ -170,6 +170,8 @@ async fn a_cursor_pages_a_list_without_an_order_and_refuses_another_order() {
         let refused = ann.get(&format!("/api/v3/datasets?after=&filter={}", filter(limits))).await.is(400);
         assert!(refused["message"].as_str().unwrap().contains("creationTime"), "{refused}");
     }
+    let other = filter(json!({"order": "size:desc"}));
+    ann.get(&format!("/api/v3/datasets?after={after}&filter={other}")).await.is(400);
     let sorted = encoded(&json!({"limits": {"sort": {"owner": "asc"}}}).to_string());
     ann.get(&format!("/api/v4/datasets?after=&filter={sorted}")).await.is(400);
     service.stop().await;
