@@ -121,7 +121,7 @@ mod tests {
         for (load, defects) in [
             (&LOADS[0], Defects { forget_update_every: Some(50), ..Defects::default() }),
             (&LOADS[1], Defects { half_every: Some(10), ..Defects::default() }),
-            (&LOADS[2], Defects { flip_every: Some(20), ..Defects::default() }),
+            (&LOADS[2], Defects { flip_every: Some(3), ..Defects::default() }),
             (&LOADS[3], Defects { unindex_every: Some(1_000), ..Defects::default() }),
         ] {
             let server = start(defects).unwrap();
