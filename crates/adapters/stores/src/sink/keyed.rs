@@ -3,11 +3,8 @@
 //!
 //! One batch is in flight at a time, by one worker per partition, so the events of an `_id` are written in their order. A
 //! batch writes only the last of several events of one `_id`. Deletions come before replacements, because a new document may take
-//! over a unique value of a deleted one. Replacements that the server refuses are sent again after the others, because one may need a
-//! unique value that another gives up.
-//!
-//! A replay after a crash writes the same events again in the same order, so the collection ends in the same state. But a unique index
-//! may refuse an earlier version of a document during a replay, if another document has its value by then.
+//! over a unique value of a deleted one. A replay after a crash writes the same events again in the same order, so the collection
+//! ends in the same state.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -19,7 +16,7 @@ use plimsoll_element::{Element, append, kind};
 use plimsoll_pipeline::{
     Batch, Event, FailureClass, Promise, Settled, Sink, SinkError, SinkFactory, Verdict,
 };
-use plimsoll_wire::{Class, Outcome, WriteConcern, WriteKind};
+use plimsoll_wire::{WriteConcern, WriteKind};
 
 use super::connection::WriteConnection;
 use super::in_flight::InFlight;
@@ -150,7 +147,13 @@ async fn write(
 
 /// Sends the deletions and then the replacements.
 async fn write_batch(connections: &mut Connections, batch: &Batch, verdict: &mut BatchVerdict) {
-    let (mut replaced, mut deleted) = (Vec::new(), Vec::new());
+    let Connections { replace, delete } = connections;
+    for held in [&mut *replace, &mut *delete] {
+        held.indexes.clear();
+        if let Some((_, command)) = &mut held.open {
+            command.clear();
+        }
+    }
     let names = names(batch);
     let last: HashMap<_, _> =
         (0_u32..).zip(&names).filter_map(|(index, name)| Some((name.as_ref()?, index))).collect();
@@ -158,60 +161,22 @@ async fn write_batch(connections: &mut Connections, batch: &Batch, verdict: &mut
         match name {
             None => verdict.refuse(index, "neither its payload nor its key is a BSON document with an `_id`"),
             Some(name) if last.get(name) == Some(&index) => {
-                let indexes = if batch.payload(event).is_some() { &mut replaced } else { &mut deleted };
-                indexes.push(index);
+                let held = if batch.payload(event).is_some() { &mut *replace } else { &mut *delete };
+                if let Err(reason) = push(held, batch, event) {
+                    verdict.refuse(index, reason);
+                } else {
+                    held.indexes.push(index);
+                }
             }
             // A later event of the same document in the batch replaces it.
             Some(_) => {}
         }
     }
-    let Connections { replace, delete } = connections;
-    fill(delete, batch, &deleted, verdict);
-    verdict.merge(send(delete).await);
-    fill(replace, batch, &replaced, verdict);
-    verdict.merge(send_replacements(replace, batch).await);
-}
-
-/// Sends the replacements. As long as one succeeds, the refused ones are sent again: they may need a unique value that it gave up.
-async fn send_replacements(held: &mut WriteConnection, batch: &Batch) -> BatchVerdict {
-    let mut verdict = BatchVerdict::default();
-    loop {
-        let sent = send(held).await;
-        let again = sent.refused_among_written(held.indexes.len());
-        if again.is_empty() || !has_duplicate(held) || held.open.is_none() {
-            verdict.merge(sent);
-            return verdict;
-        }
-        fill(held, batch, &again, &mut verdict);
-    }
-}
-
-/// Whether a unique index refused a document of the last write.
-fn has_duplicate(held: &WriteConnection) -> bool {
-    held.reply.spans().iter().any(|span| span.outcome == Outcome::Rejected(Class::DuplicateKey))
-}
-
-/// Sends a command, unless it is empty.
-async fn send(held: &mut WriteConnection) -> BatchVerdict {
-    let mut verdict = BatchVerdict::default();
-    if let Some((connection, command)) = held.open.as_mut().filter(|_| !held.indexes.is_empty()) {
-        connection.write(command, &mut held.reply).await;
-        verdict.take(&held.reply, &held.indexes, Existing::Refused);
-        held.close_after(&verdict);
-    }
-    verdict
-}
-
-/// Fills a command with the statements of the events with these indexes. An event that is too large is refused.
-fn fill(held: &mut WriteConnection, batch: &Batch, indexes: &[u32], verdict: &mut BatchVerdict) {
-    held.indexes.clear();
-    if let Some((_, command)) = &mut held.open {
-        command.clear();
-    }
-    for &index in indexes {
-        match push(held, batch, &batch.events()[index as usize]) {
-            Ok(()) => held.indexes.push(index),
-            Err(reason) => verdict.refuse(index, reason),
+    for held in [delete, replace] {
+        if let Some((connection, command)) = held.open.as_mut().filter(|_| !held.indexes.is_empty()) {
+            connection.write(command, &mut held.reply).await;
+            verdict.take(&held.reply, &held.indexes, Existing::Refused);
+            held.close_after(verdict);
         }
     }
 }

@@ -142,12 +142,6 @@ impl BatchVerdict {
         }
     }
 
-    /// The refused events of a write of `sent` events, if it wrote some of the others; otherwise none.
-    pub fn refused_among_written(&self, sent: usize) -> Vec<u32> {
-        let has_written = self.failure.is_none() && self.refused.len() < sent;
-        self.refused.iter().filter(|_| has_written).map(|refused| refused.index).collect()
-    }
-
     /// Whether the whole batch failed with this class.
     pub fn has_failed(&self, class: FailureClass) -> bool {
         self.failure.as_ref().is_some_and(|failure| failure.class == class)

@@ -20,8 +20,17 @@ use plimsoll_stores::sink::insert::Inserts;
 use plimsoll_stores::sink::keyed::Keyed;
 use plimsoll_stores::source::change_stream::Payload;
 
-use crate::bench::{LIMIT, ask, documents, positions, positions_of, shared, start, uri};
+use crate::bench::{LIMIT, ask, documents, shared, start, uri};
 use crate::collect::{Arrived, Collect, run};
+
+fn positions(server: &Server, db: &str) -> Positions {
+    positions_of(server, db, "p")
+}
+
+fn positions_of(server: &Server, db: &str, pipeline: &str) -> Positions {
+    let typed = format!(r#"{{"uri": "{}", "collection": "{db}.positions"}}"#, uri(server));
+    serde_json::from_str::<scenario::Positions>(&typed).unwrap().build(pipeline).unwrap()
+}
 
 fn source(
     server: &Server,

@@ -80,10 +80,10 @@ impl Sink for Collecting {
     }
 }
 
-/// Runs a pipeline from a source to a sink without dead letters.
+/// Runs a pipeline from a source to a collecting sink.
 pub fn run(
     source: impl Source + 'static,
-    sink: &(impl SinkFactory + Clone + 'static),
+    sink: &Collect,
     positions: impl PositionStore + 'static,
     control: &Arc<Control>,
 ) -> Result<Ended, Error> {

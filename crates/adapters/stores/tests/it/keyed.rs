@@ -1,20 +1,12 @@
 //! Tests the keyed sink.
 
-use std::fs;
-use std::path::Path;
-use std::sync::Arc;
-
 use bson::{Bson, Document, doc};
 use plimsoll_host::Server;
-use plimsoll_pipeline::source::{File, FileSettings, Format};
-use plimsoll_pipeline::{
-    Batch, Control, FailureClass, Identity, Partition, Record, SinkError, SinkFactory, Verdict,
-};
+use plimsoll_pipeline::{Batch, FailureClass, Identity, Partition, Record, SinkError, SinkFactory, Verdict};
 use plimsoll_stores::scenario;
 use plimsoll_stores::sink::keyed::Keyed;
 
-use crate::bench::{documents, positions, refused, shared, sink, start, unique, uri, write};
-use crate::collect::run;
+use crate::bench::{documents, refused, shared, sink, start, unique, uri, write};
 
 fn keyed(server: &Server, db: &str) -> Keyed {
     let typed = format!(r#"{{"uri": "{}", "collection": "{db}.c"}}"#, uri(server));
@@ -103,54 +95,10 @@ fn a_unique_value_may_move_to_another_document_within_a_batch() {
     let moved = [Err(Bson::Int32(1)), Ok(document(2, "x"))];
     assert_eq!(write(&mut *sink, changes(&moved)), Verdict::WRITTEN);
     assert_eq!(documents(&server, db, "c"), [document(2, "x")]);
-    // The last change of a document comes after its value has moved.
-    let changed = doc! {"_id": 2, "u": "y", "n": 1};
-    let moved = [Ok(document(2, "y")), Ok(document(3, "x")), Ok(changed.clone())];
-    assert_eq!(write(&mut *sink, changes(&moved)), Verdict::WRITTEN);
-    assert_eq!(documents(&server, db, "c"), [changed, document(3, "x")]);
-    // The last changes exchange their values, so the engine must split the batch.
-    let exchanged = [Ok(document(2, "t")), Ok(document(3, "y")), Ok(document(2, "x"))];
-    let Verdict::Failed(failure) = write(&mut *sink, changes(&exchanged)) else { panic!("it must be split") };
+    // The last change of a document comes after its value has moved, so the engine must split the batch.
+    let moved = [Ok(document(2, "y")), Ok(document(3, "x")), Ok(doc! {"_id": 2, "u": "y", "n": 1})];
+    let Verdict::Failed(failure) = write(&mut *sink, changes(&moved)) else { panic!("it must be split") };
     assert_eq!(failure.class, FailureClass::RefusedEvent, "{failure:?}");
-}
-
-/// Copies the documents in this order through a pipeline without dead letters. Returns the copy.
-fn copied(server: &Server, db: &str, events: &[Document]) -> Vec<Document> {
-    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{db}.bson"));
-    let bytes: Vec<u8> = events.iter().flat_map(|document| document.to_vec().unwrap()).collect();
-    fs::write(&path, bytes).unwrap();
-    let source = File::new(FileSettings { path, format: Format::Bson });
-    run(source, &keyed(server, db), positions(server, db), &Arc::new(Control::default())).unwrap();
-    documents(server, db, "c")
-}
-
-#[test]
-fn a_copy_takes_every_order_of_changes_that_its_unique_index_allows() {
-    let server = shared();
-    let document = |(id, u): (i32, &str)| doc! {"_id": id, "u": u};
-    for (index, (before, events, after)) in [
-        // At the server, the last changes of 2 and 4 precede the change of 3, which needs the first value of 2.
-        (vec![(2, "x")], vec![(2, "y"), (3, "x"), (2, "z"), (4, "y")], vec![(2, "z"), (3, "x"), (4, "y")]),
-        // Each change needs the value that the next one gives up.
-        (
-            vec![(2, "x"), (3, "y"), (4, "z")],
-            vec![(4, "w"), (3, "z"), (2, "y"), (3, "z"), (4, "w")],
-            vec![(2, "y"), (3, "z"), (4, "w")],
-        ),
-        // The last changes exchange two values, so the batch is split.
-        (vec![(2, "x"), (3, "y")], vec![(2, "t"), (3, "x"), (2, "y")], vec![(2, "y"), (3, "x")]),
-    ]
-    .into_iter()
-    .enumerate()
-    {
-        let db = format!("ke_order_{index}");
-        let [before, events, after] =
-            [before, events, after].map(|documents| documents.into_iter().map(document).collect::<Vec<_>>());
-        unique(&server, &db, "c", "u");
-        let before: Vec<_> = before.into_iter().map(Ok).collect();
-        assert_eq!(write(&mut *sink(&keyed(&server, &db)), changes(&before)), Verdict::WRITTEN);
-        assert_eq!(copied(&server, &db, &events), after, "{index}");
-    }
 }
 
 /// The key of an event may come from anyone who writes to a topic.
