@@ -32,7 +32,7 @@ pub struct Workflow {
     pub started: u64,
     /// Signals that the store acknowledged.
     pub signals: u64,
-    /// Dead letters in the store at the end.
+    /// Dead letters of the run at the end, apart from late answers.
     pub dead_letters: u64,
     /// Changes that lost their compare-and-set, and were decided again.
     pub conflicts: u64,
