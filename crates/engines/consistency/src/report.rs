@@ -60,7 +60,7 @@ impl Kind {
             Self::DuplicateElement
             | Self::PhantomElement
             | Self::IncompatibleOrder
-            // The last read follows all operations, whatever their order is.
+            // The last read follows all operations, in any order.
             | Self::LostAppend
             | Self::HalfTransaction => (Isolation::ReadUncommitted, Order::Any),
             Self::DirtyUpdate | Self::AbortedRead | Self::IntermediateRead => {

@@ -21,7 +21,7 @@ mod events;
 use events::lowering;
 
 /// The excess that counts for a trial in which a background load fell behind. It is so large that the trial
-/// does not hold, whatever its weight.
+/// does not hold, for any weight.
 const BACKGROUND_EXCESS: f64 = 20.0;
 /// The result explains an interval if its half is wider than this share of the line.
 const WIDE: f64 = 0.08;

@@ -22,7 +22,7 @@ const AGAIN: Duration = Duration::from_secs(5);
 const WAITING_MAX: usize = 256;
 /// The largest number of partitions in one notification. A server accepts 8,000 bytes.
 const PARTITIONS_MAX: usize = 1_000;
-/// The statement that sends a notification. It is a transaction of its own that need not wait for the disk.
+/// Sends a notification. The statement is one transaction, which does not wait for the disk: a lost notification loses no work.
 const NOTIFY: &str =
     "SELECT set_config('synchronous_commit', 'off', true), pg_notify('plimsoll_workflow', $1)";
 

@@ -54,7 +54,7 @@ pub async fn perform<S: Store, V: Services>(
             Happened::Called { instance: call.instance, key: call.key, answer }
         }
         Job::Forget { partitions, before_ms } => {
-            // What stays after a failure goes with the next removal.
+            // The next removal deletes what a failed one has left.
             drop(store.forget(&partitions, before_ms).await);
             Happened::Tick
         }
