@@ -12,7 +12,7 @@ use crate::due_second::DueSecond;
 use crate::objective::{Objective, Window};
 use crate::search::estimate::{CONFIDENCE, Estimate, Mixed, mixed};
 use crate::search::trial::{Block, Trial};
-use crate::search::{Attempt, Search, Settings};
+use crate::search::{Attempt, OPERATIONS_MIN, Search, Settings};
 
 pub use crate::objective::SETTLE_S;
 
@@ -134,7 +134,8 @@ impl LineSearch {
             let at_ns = measured.from_ns + second.index * SECOND_NS;
             Block { at_ns, excess: bounds.into_iter().chain(own).collect() }
         };
-        let mut trial = Trial { rate: attempt.rate, blocks: due.iter().map(block).collect() };
+        let blocks = due.iter().map(block).collect();
+        let mut trial = Trial { rate: attempt.rate, blocks, is_slow_throughout: false };
         if attempt.stage == Stage::Soak {
             trial.blocks = self.soak_block(&trial, &due).into_iter().collect();
         }
@@ -142,6 +143,7 @@ impl LineSearch {
         let means: Vec<f64> = (0..bounds).map(|bound| trial.mean(bound)).collect();
         let mut reasons = self.objective.reasons(&means, &due, window);
         // A broken bound says more than a rate that was not reached because of it.
+        trial.is_slow_throughout = trial.mean(bounds) < 1.0 && are_all_slow(&due);
         let is_only_late = reasons.is_empty() && trial.mean(bounds) >= 1.0;
         reasons.extend(is_only_late.then(|| window.not_reached()));
         reasons.extend(background);
@@ -239,7 +241,7 @@ impl LineSearch {
     /// Explains a line that was not found, and a wide interval, in sentences.
     fn notes(&self, observations: &[Observation], search: &Search, found: Option<Estimate>) -> Vec<String> {
         let trials = search.trials();
-        let Some(found) = found else { return nothing_held(trials).into_iter().collect() };
+        let Some(found) = found else { return nothing_held(search).into_iter().collect() };
         let Some(high) = found.high else { return Vec::new() };
         let is_wide = high / found.low > (1.0 + WIDE) * (1.0 + WIDE);
         if !is_wide {
@@ -282,9 +284,23 @@ impl LineSearch {
     }
 }
 
-fn nothing_held(trials: &[Trial]) -> Option<String> {
-    let lowest = trials.iter().map(|trial| trial.rate).reduce(f64::min)?;
-    Some(format!("no rate held, down to {lowest:.1} operations/s"))
+/// Whether all due operations succeeded, and all exceeded a limit. Few operations may be slow by chance.
+fn are_all_slow(due: &[DueSecond]) -> bool {
+    let mut whole = DueSecond::default();
+    due.iter().for_each(|second| whole.merge(second));
+    whole.due as f64 >= OPERATIONS_MIN
+        && whole.not_answered() == 0
+        && (0..whole.over.len()).any(|limit| whole.over(limit) == whole.due)
+}
+
+fn nothing_held(search: &Search) -> Option<String> {
+    let lowest = search.trials().iter().map(|trial| trial.rate).reduce(f64::min)?;
+    let why = if search.is_slow_at_two_rates() {
+        "; the system reached two rates at which every operation exceeded a bound, so lower rates were not tried"
+    } else {
+        ""
+    };
+    Some(format!("no rate held, down to {lowest:.1} operations/s{why}"))
 }
 
 /// The sentence about a wide interval that no event explains.

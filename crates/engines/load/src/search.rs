@@ -57,7 +57,7 @@ const REFERENCE: f64 = 0.94;
 /// The number of bootstrap samples that give the upper end of the next trial's range.
 const SAMPLES: usize = 40;
 /// The operations that a trial needs, and the longest trial that waits for them, in seconds.
-const OPERATIONS_MIN: f64 = 20.0;
+pub(crate) const OPERATIONS_MIN: f64 = 20.0;
 const LONGEST_S: f64 = 30.0;
 /// The number of trials after which the search concludes that no rate holds.
 const DESCENTS_MAX: usize = 8;
@@ -149,6 +149,7 @@ impl Search {
             }
         }
         match self.bracket() {
+            Bracket { low: None, .. } if self.is_slow_at_two_rates() => None,
             Bracket { low: None, .. } if self.trials.len() <= DESCENTS_MAX => {
                 let floor = OPERATIONS_MIN / LONGEST_S;
                 (lowest > floor).then(|| climb((lowest / DESCENT).max(floor)))
@@ -163,6 +164,12 @@ impl Search {
                 Some(self.near_the_estimate(near.clamp(low / FACTOR, high * FACTOR)))
             }
         }
+    }
+
+    /// Whether all operations were slow at two rates, one [`DESCENT`] below the other, although the system kept up.
+    pub fn is_slow_at_two_rates(&self) -> bool {
+        let slow = self.trials.iter().filter(|trial| trial.is_slow_throughout).map(|trial| trial.rate);
+        slow.clone().reduce(f64::min) < slow.reduce(f64::max)
     }
 
     /// The bracket of all trials. Until the first trial around an estimate, failures below a rate that held do not count: one

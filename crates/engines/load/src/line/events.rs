@@ -96,6 +96,7 @@ fn split(trials: &[Trial], times: &[(u64, u64)]) -> (Vec<Trial>, Vec<Trial>) {
         let of = trials.iter().map(|trial| Trial {
             rate: trial.rate,
             blocks: trial.blocks.iter().filter(|block| is_within(block) == within).cloned().collect(),
+            is_slow_throughout: trial.is_slow_throughout,
         });
         of.filter(|trial| !trial.blocks.is_empty()).collect()
     };

@@ -92,7 +92,7 @@ impl Server {
         });
         let blocks: Vec<_> = blocks.collect();
         self.now_s += UNJUDGED_S - SETTLE as f64;
-        Trial { rate, blocks: blocks.into_iter().skip(SETTLE).collect() }
+        Trial { rate, blocks: blocks.into_iter().skip(SETTLE).collect(), is_slow_throughout: false }
     }
 
     /// The share of one second's operations over the bound.

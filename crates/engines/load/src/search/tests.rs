@@ -83,7 +83,7 @@ fn search_with(start: f64, holds: impl Fn(f64, usize) -> bool) -> Search {
 }
 
 fn trial(rate: f64, excess: f64, seconds: usize) -> Trial {
-    Trial { rate, blocks: vec![Block { at_ns: 0, excess: vec![excess] }; seconds] }
+    Trial { rate, blocks: vec![Block { at_ns: 0, excess: vec![excess] }; seconds], is_slow_throughout: false }
 }
 
 #[test]
@@ -100,6 +100,24 @@ fn a_system_that_never_holds_or_never_fails_ends_the_search_early() {
     let always = search_with(1000.0, |_, _| true);
     let found = always.estimate().unwrap();
     assert_eq!((found.high, found.rate), (None, always.trials().last().unwrap().rate));
+}
+
+#[test]
+fn a_system_whose_operations_are_all_slow_at_two_rates_ends_the_search() {
+    let search_where = |is_slow: fn(f64) -> bool| {
+        let mut search = Search::new(Settings { start: 1000.0, budget_s: BUDGET_S, seed: 1 });
+        while let Some(attempt) = search.next() {
+            let is_slow_throughout = is_slow(attempt.rate);
+            let excess = if is_slow_throughout || attempt.rate > 300.0 { 50.0 } else { 0.0 };
+            search.record(&attempt, Trial { is_slow_throughout, ..trial(attempt.rate, excess, 2) });
+        }
+        search
+    };
+    let slow = search_where(|_| true);
+    let rates: Vec<_> = slow.trials().iter().map(|trial| trial.rate).collect();
+    assert_eq!((slow.estimate(), &rates[..]), (None, &[1000.0, 1000.0, 400.0][..]));
+    let slow_at_one_rate = search_where(|rate| rate > 999.0);
+    assert!(slow_at_one_rate.estimate().is_some_and(|found| found.low <= 300.0), "one rate proves nothing");
 }
 
 #[test]

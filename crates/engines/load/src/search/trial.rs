@@ -16,6 +16,9 @@ pub struct Trial {
     pub rate: f64,
     /// Its seconds.
     pub blocks: Vec<Block>,
+    /// Whether the rate was reached without a failure, and yet every operation exceeded a bound. Such operations did not wait for
+    /// each other, so a lower rate makes them hardly faster.
+    pub is_slow_throughout: bool,
 }
 
 impl Trial {

@@ -192,6 +192,12 @@ fn an_objective_that_no_rate_meets_ends_without_a_line() {
     let line = search(Script::steady(60_000_000), Objective::standard(), 100.0);
     assert_eq!((line.rate, line.low), (None, None));
     assert!(line.notes[0].starts_with("no rate held"), "{:?}", line.notes);
+    assert!(
+        line.notes[0].ends_with("every operation exceeded a bound, so lower rates were not tried"),
+        "{:?}",
+        line.notes
+    );
+    assert_eq!(line.probes.len(), 3, "the first rate twice, and one below");
     assert_eq!(line.probes[0].reasons[0], "100.00 % over 50 ms response, 1 % allowed");
 }
 
