@@ -1,21 +1,25 @@
-//! Installs other products that speak MongoDB's protocol into the cache, for the tests.
+//! Installs other products into the cache, for the tests: servers that speak MongoDB's protocol, peers of the workflow engine, and a browser.
 
+mod browser;
 mod ferretdb;
 mod mongo_java;
 mod workflow;
 
 use std::fs;
 use std::path::Path;
+use std::process::{Command, Stdio};
 
-use anyhow::{Context, Result};
-use plimsoll_install::{AtomicDir, Lock, sibling};
+use anyhow::{Context, Result, ensure};
+use plimsoll_install::{AtomicDir, Lock, digest, sibling};
+
+use crate::command;
 
 /// The directory of the workflow engine's peers in the cache.
 pub(crate) const WORKFLOW: &str = "workflow-peers";
 /// The name of a file with the pinned versions and digests, which is written last: a directory with the same file is complete.
 const STAMP: &str = "installed.txt";
 
-/// A server that the tests start.
+/// A program that the tests start.
 struct Peer {
     /// The name of the product, with its version.
     name: &'static str,
@@ -31,7 +35,8 @@ struct Peer {
 
 /// Installs all peers, unless they are installed.
 pub(crate) fn install(cache: &Path) -> Result<()> {
-    [ferretdb::peer(), mongo_java::peer()].iter().try_for_each(|peer| peer.install(cache))
+    let browser = cfg!(target_arch = "x86_64").then(browser::peer);
+    [ferretdb::peer(), mongo_java::peer()].iter().chain(&browser).try_for_each(|peer| peer.install(cache))
 }
 
 /// Installs the peers of the workflow engine, unless they are installed.
@@ -54,6 +59,40 @@ impl Peer {
             .with_context(|| format!("install {}", self.name))?;
         fs::write(partial.path().join(STAMP), &self.pin).context("mark the installation as complete")?;
         partial.commit().with_context(|| format!("rename the directory of {}", self.name))
+    }
+}
+
+/// A package of npm.
+#[derive(Clone, Copy)]
+struct Package {
+    /// Its name and version.
+    name: &'static str,
+    /// The name of its archive.
+    archive: &'static str,
+    /// The digest of its archive.
+    sha256: &'static str,
+}
+
+impl Package {
+    /// Fetches and verifies the package in `directory`, and unpacks its content into `target`, which is made.
+    fn unpack(&self, directory: &Path, target: &Path) -> Result<()> {
+        let mut npm = Command::new("npm");
+        npm.args(["pack", "--silent", "--pack-destination"]).arg(directory).arg(self.name);
+        let hint = "it needs Node 20 with npm, and a network (Debian: `apt-get install npm`)";
+        command::run(npm.stdout(Stdio::null())).context(hint)?;
+        let archive = directory.join(self.archive);
+        let (sum, _) = digest::of_file(&archive).with_context(|| format!("read {}", archive.display()))?;
+        ensure!(
+            sum == self.sha256,
+            "{} has the digest {sum} instead of {}: try another registry",
+            self.name,
+            self.sha256
+        );
+        fs::create_dir_all(target).with_context(|| format!("make {}", target.display()))?;
+        let mut tar = Command::new("tar");
+        tar.arg("-xzf").arg(&archive).arg("-C").arg(target).arg("--strip-components=1");
+        command::run(&mut tar)?;
+        fs::remove_file(&archive).with_context(|| format!("remove {}", archive.display()))
     }
 }
 

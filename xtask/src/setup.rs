@@ -27,7 +27,7 @@ pub(crate) fn run() -> Result<()> {
     install(&build()?)
 }
 
-/// Installs the Python environments, Prometheus, the other servers, the Kafka broker, PostgreSQL, the embedding model and the embedded
+/// Installs the Python environments, Prometheus, the other servers, a headless browser, the Kafka broker, PostgreSQL, the embedding model and the embedded
 /// server with the programs in `built`. It compiles no workspace crate, so another cargo may run meanwhile.
 pub(crate) fn install(built: &Path) -> Result<()> {
     let cache = Cache::locate()?;

@@ -20,7 +20,7 @@ fn block(marker: &str, language: &str) -> &'static str {
 }
 
 /// Starts the catalogue of the guide on a database of the shared server.
-fn of_guide(dir: &std::path::Path, database: &str) -> Service {
+pub fn of_guide(dir: &std::path::Path, database: &str) -> Service {
     fs::write(dir.join("accounts.json"), block("Save this as `accounts.json`", "json")).unwrap();
     let settings = dir.join("catalogue.yaml");
     fs::write(&settings, block("Save this as `catalogue.yaml`", "yaml")).unwrap();
@@ -48,7 +48,7 @@ fn every_command_of_the_guide_succeeds_in_its_order() {
     assert_eq!(service.wait().code(), Some(0));
 }
 
-fn token(client: &mut Client) -> String {
+pub fn token(client: &mut Client) -> String {
     let login = json!({"username": "admin", "password": "27f5fd86ae68fe74"}).to_string();
     let (status, session) = client.send("POST", "/api/v3/auth/login", &login).unwrap();
     assert_eq!(status, 201, "{session}");

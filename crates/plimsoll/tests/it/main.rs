@@ -36,6 +36,8 @@ mod merge;
 mod merge_loads;
 mod operations;
 mod output;
+#[cfg(target_arch = "x86_64")]
+mod pages;
 mod pipeline;
 mod pipeline_bad_input;
 mod program;

@@ -14,12 +14,12 @@ use crate::service::{Client, Service};
 /// The time limit of every wait.
 const PATIENCE_NS: u64 = 60 * SECOND_NS;
 
-fn service(database: &str) -> Service {
+pub fn service(database: &str) -> Service {
     Service::of("workflow", &["--server", &shared(), "--set", &format!("database.name={database}")])
 }
 
 #[track_caller]
-fn put(client: &mut Client, path: &str, body: &Value, status: u16) -> Value {
+pub fn put(client: &mut Client, path: &str, body: &Value, status: u16) -> Value {
     let (found, answer) = client.send("PUT", path, &body.to_string()).unwrap();
     assert_eq!(found, status, "{path}: {answer}");
     answer
@@ -32,7 +32,7 @@ fn html(client: &mut Client, path: &str) -> (u16, String) {
 
 /// Waits until a read of a path satisfies a condition.
 #[track_caller]
-fn until(client: &mut Client, path: &str, holds: impl Fn(&Value) -> bool) -> Value {
+pub fn until(client: &mut Client, path: &str, holds: impl Fn(&Value) -> bool) -> Value {
     let began = clock::now();
     loop {
         let found = client.get(path);
@@ -44,7 +44,7 @@ fn until(client: &mut Client, path: &str, holds: impl Fn(&Value) -> bool) -> Val
     }
 }
 
-fn order() -> Value {
+pub fn order() -> Value {
     json!({"name": "order", "steps": [
         {"service": {"name": "reserve", "function": "echo", "result": "<reserved>"}},
         {"task": {"name": "check", "roles": ["clerk"], "result": "check"}},

@@ -114,6 +114,7 @@ pub async fn start(settings: Settings) -> Result<Running, StartError> {
         guesses: settings.failures.map(Guesses::new),
         sessions: Sessions::new(&secret).map_err(StartError::Storage)?,
         token: settings.token,
+        is_secure: settings.http.tls.is_some(),
         datasets: settings.datasets,
         upkeep,
     };

@@ -21,6 +21,8 @@ pub enum Takes {
     Nothing,
     /// JSON, up to `body_bytes_max`.
     Json,
+    /// The fields of an HTML form, up to `body_bytes_max`.
+    Form,
     /// A JSON array or lines of JSON, up to `batch_bytes_max`.
     Batch,
     /// Any number of lines of JSON, each an ordinary body in size and time, which the endpoint reads as they arrive.
@@ -51,7 +53,7 @@ pub(crate) async fn read(
 ) -> Result<(Media, Bytes, Option<Reservation>), Problem> {
     let most = match takes {
         Takes::Nothing | Takes::Stream => return Ok((Media::Json, Bytes::new(), None)),
-        Takes::Json => limits.body_bytes_max,
+        Takes::Json | Takes::Form => limits.body_bytes_max,
         Takes::Batch => limits.batch_bytes_max,
     };
     let media = media(takes, headers)?;
@@ -155,12 +157,15 @@ fn length(headers: &HeaderMap) -> Option<u64> {
 /// browser could send such a body without a preflight, but the middleware has already refused it by its
 /// `Origin` or its missing key.
 fn media(takes: Takes, headers: &HeaderMap) -> Result<Media, Problem> {
+    if takes == Takes::Form {
+        // The endpoint takes no other format.
+        return form(headers).map(|()| Media::Json);
+    }
     let Some(value) = headers.get(CONTENT_TYPE) else { return Ok(Media::Json) };
     if value == HeaderValue::from_static("application/json") {
         return Ok(Media::Json);
     }
-    let value = value.to_str().unwrap_or_default();
-    let name = value.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    let name = kind(value);
     match name.as_str() {
         "application/json" => Ok(Media::Json),
         "application/x-ndjson" | "application/ndjson" | "application/jsonl" if takes != Takes::Json => {
@@ -172,6 +177,27 @@ fn media(takes: Takes, headers: &HeaderMap) -> Result<Media, Problem> {
             let detail = format!("send `Content-Type: application/json`{and}");
             Err(Problem::new(Kind::MediaType, detail))
         }
+    }
+}
+
+/// The media type, without its parameters.
+fn kind(value: &HeaderValue) -> String {
+    let value = value.to_str().unwrap_or_default();
+    value.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
+}
+
+/// A form comes from a page of this service: a browser names the page of another site in `Sec-Fetch-Site`.
+fn form(headers: &HeaderMap) -> Result<(), Problem> {
+    let is_own = |site: &HeaderValue| site == "same-origin" || site == "none";
+    if !headers.get("sec-fetch-site").is_none_or(is_own) {
+        return Err(Problem::new(
+            Kind::Forbidden,
+            "a page of another site sent this form: open the page of the service",
+        ));
+    }
+    match headers.get(CONTENT_TYPE).map(kind).as_deref() {
+        Some("application/x-www-form-urlencoded") => Ok(()),
+        _ => Err(Problem::new(Kind::MediaType, "send `Content-Type: application/x-www-form-urlencoded`")),
     }
 }
 
@@ -223,6 +249,24 @@ mod tests {
         ] {
             assert_eq!(media(takes, &headers(kind)).unwrap_err().kind(), Kind::MediaType, "{kind}");
         }
+    }
+
+    #[test]
+    fn a_form_comes_from_a_page_of_the_service() {
+        let form = "application/x-www-form-urlencoded";
+        let of = |site: &'static str| {
+            let mut headers = headers(form);
+            headers.insert("sec-fetch-site", HeaderValue::from_static(site));
+            media(Takes::Form, &headers).map_err(|problem| problem.kind())
+        };
+        assert_eq!((of("same-origin"), of("none")), (Ok(Media::Json), Ok(Media::Json)));
+        assert_eq!((of("cross-site"), of("same-site")), (Err(Kind::Forbidden), Err(Kind::Forbidden)));
+        assert_eq!(
+            media(Takes::Form, &headers("application/x-www-form-urlencoded; charset=utf-8")),
+            Ok(Media::Json)
+        );
+        assert_eq!(media(Takes::Form, &headers("application/json")).unwrap_err().kind(), Kind::MediaType);
+        assert_eq!(media(Takes::Form, &HeaderMap::new()).unwrap_err().kind(), Kind::MediaType);
     }
 
     async fn taken(pieces: &[&'static str], most: u32) -> Result<Bytes, Problem> {

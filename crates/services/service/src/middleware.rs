@@ -219,7 +219,7 @@ async fn call<S>(
     let received = body::read(takes, &parts.headers, body, limits, bodies);
     let (media, body, memory) = match takes {
         Takes::Nothing | Takes::Stream => received.await?,
-        Takes::Json | Takes::Batch => {
+        Takes::Json | Takes::Form | Takes::Batch => {
             let received = context.arrivals.receive(context.clock.now_ns(), received).await;
             received.unwrap_or_else(|refused| Err(body::refused(refused)))?
         }

@@ -1,7 +1,7 @@
 //! Frames the pages of a service for browsers: style, headers and links. A page has no script and loads nothing from elsewhere.
 
 use axum::body::Body;
-use axum::http::header::{CONTENT_SECURITY_POLICY, REFERRER_POLICY};
+use axum::http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, REFERRER_POLICY};
 use axum::http::{HeaderValue, Response, StatusCode};
 use maud::{DOCTYPE, Markup, html};
 
@@ -14,8 +14,8 @@ const POLICY: &str = "default-src 'none'; style-src 'self'; img-src data:; form-
 /// The style of all pages.
 const STYLE: &str = include_str!("page.css");
 
-/// A page with a title, below a link to the first page of the service.
-pub fn page(status: StatusCode, home: &str, title: &str, content: &Markup) -> Response<Body> {
+/// A page with a title, below a header.
+pub fn page(status: StatusCode, header: &Markup, title: &str, content: &Markup) -> Response<Body> {
     let text = html! {
         (DOCTYPE)
         html lang="en" {
@@ -25,12 +25,14 @@ pub fn page(status: StatusCode, home: &str, title: &str, content: &Markup) -> Re
                 title { (title) }
                 link rel="stylesheet" href="/style.css";
             }
-            body { header { a href="/" { (home) } } main { (content) } }
+            body { header { (header) } main { (content) } }
         }
     };
     let mut response = reply::text(status, "text/html; charset=utf-8", text.into_string());
     let headers = response.headers_mut();
     headers.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY));
+    // It may show data of its user.
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     headers.insert(REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
     response
 }
@@ -58,7 +60,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_page_escapes_its_title_and_runs_no_script() {
-        let page = page(StatusCode::OK, "Home", "<b>", &html! { p { "x" } });
+        let page = page(StatusCode::OK, &html! { a href="/" { "Home" } }, "<b>", &html! { p { "x" } });
         let policy = page.headers()[CONTENT_SECURITY_POLICY].to_str().unwrap();
         assert!(policy.starts_with("default-src 'none'") && !policy.contains("script"), "{policy}");
         let body = axum::body::to_bytes(page.into_body(), 10_000).await.unwrap();

@@ -95,6 +95,16 @@ impl Request {
         Ok(Self { context, call, caller, query, memory })
     }
 
+    /// The same request by the user of the browser's cookie, if it names no user itself. Only pages may use it, because they change
+    /// nothing: the page of another site can make a browser send its cookie.
+    pub(super) fn of_browser(mut self) -> Self {
+        if self.caller.user().is_none() {
+            let (sessions, now_ms) = (&self.context.state.sessions, self.context.clock.now_ms());
+            self.caller = identity::of_cookie(sessions, &self.call.headers, now_ms);
+        }
+        self
+    }
+
     /// The state.
     pub(super) fn state(&self) -> &State {
         &self.context.state

@@ -12,7 +12,7 @@ use crate::access::User;
 use crate::moment;
 
 /// The longest body of a login, because everyone may send one.
-const LOGIN_BYTES_MAX: usize = 4 << 10;
+pub(super) const LOGIN_BYTES_MAX: usize = 4 << 10;
 
 action!(Login, POST "/api/v3/auth/login", "login", Json, "Log in with an account", login);
 action!(Logout, POST "/api/v3/auth/logout", "logout", Json, "Log out: the client forgets its token", logout);
@@ -33,14 +33,7 @@ async fn login(request: Request) -> Result<Reply, Refusal> {
     }
     let (state, body) = (request.state(), request.json().await?);
     let text = |name: &str| body.get(name).and_then(Value::as_str).unwrap_or_default();
-    let (address, name, now_ns) = (request.call.address, text("username"), request.now_ns());
-    if let Some(guesses) = &state.guesses {
-        guesses.look(address, name, now_ns).map_err(Refusal::Guessed)?;
-    }
-    let Some(user) = state.accounts.login(name, text("password")) else {
-        state.guesses.iter().for_each(|guesses| guesses.failed(address, name, now_ns));
-        return Err(Refusal::Unauthorized);
-    };
+    let user = authenticated(&request, text("username"), text("password"))?;
     let life_s = i64::try_from(state.token.duration().as_secs()).unwrap_or(i64::MAX);
     let now: DateTime = request.now();
     let claims = Claims::new(user, now.timestamp_millis(), life_s);
@@ -49,6 +42,25 @@ async fn login(request: Request) -> Result<Reply, Refusal> {
         "access_token": token, "id": token, "expires_in": life_s, "ttl": life_s, "created": moment::text(now),
         "userId": user.id, "user": described(user),
     })))
+}
+
+/// The user of an account.
+///
+/// # Errors
+/// The password is wrong, or too many were.
+pub(super) fn authenticated<'a>(
+    request: &'a Request,
+    name: &str,
+    password: &str,
+) -> Result<&'a User, Refusal> {
+    let (state, address, now_ns) = (request.state(), request.call.address, request.now_ns());
+    if let Some(guesses) = &state.guesses {
+        guesses.look(address, name, now_ns).map_err(Refusal::Guessed)?;
+    }
+    state.accounts.login(name, password).ok_or_else(|| {
+        state.guesses.iter().for_each(|guesses| guesses.failed(address, name, now_ns));
+        Refusal::Unauthorized
+    })
 }
 
 async fn logout(_: Request) -> Result<Reply, Refusal> {

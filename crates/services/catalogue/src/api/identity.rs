@@ -1,12 +1,15 @@
 //! Identifies callers by their token, without a read of the database.
 
 use axum::http::HeaderMap;
-use axum::http::header::AUTHORIZATION;
+use axum::http::header::{AUTHORIZATION, COOKIE};
 use plimsoll_service::security::Sessions;
 use serde::{Deserialize, Serialize};
 
 use crate::Refusal;
 use crate::access::{Caller, User};
+
+/// The cookie with the token of a browser that has logged in on a page.
+pub(super) const COOKIE_NAME: &str = "catalogue-session";
 
 /// The claims of a token.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -51,6 +54,19 @@ pub(super) fn caller(
     now_ms: i64,
 ) -> Result<Caller, Refusal> {
     let Some(token) = bearer(headers).or(access_token) else { return Ok(Caller::Anonymous) };
+    of_token(sessions, token, now_ms)
+}
+
+/// The caller by the cookie of a browser. An invalid or expired cookie counts as none.
+pub(super) fn of_cookie(sessions: &Sessions, headers: &HeaderMap, now_ms: i64) -> Caller {
+    let cookies = headers.get_all(COOKIE).iter().filter_map(|value| value.to_str().ok());
+    let mut pairs =
+        cookies.flat_map(|cookies| cookies.split(';')).filter_map(|pair| pair.trim().split_once('='));
+    let token = pairs.find_map(|(name, value)| (name == COOKIE_NAME).then_some(value));
+    token.and_then(|token| of_token(sessions, token, now_ms).ok()).unwrap_or(Caller::Anonymous)
+}
+
+fn of_token(sessions: &Sessions, token: &str, now_ms: i64) -> Result<Caller, Refusal> {
     let Some(claims) = sessions.verify::<Claims>(token) else { return Ok(Caller::Anonymous) };
     if claims.exp.saturating_mul(1_000) <= now_ms {
         return Err(Refusal::SessionExpired);
@@ -88,6 +104,20 @@ mod tests {
         assert_eq!(found(14_999), Ok(Caller::User(user())));
         assert_eq!(found(15_000), Err(Refusal::SessionExpired));
         assert_eq!(caller(&sessions, &HeaderMap::new(), Some(&token), 6_000), Ok(Caller::User(user())));
+    }
+
+    #[test]
+    fn a_cookie_identifies_its_user_until_it_expires() {
+        let sessions = sessions();
+        let token = sessions.sign(&Claims::new(&user(), 5_000, 10)).unwrap();
+        let found = |cookie: String, now| {
+            of_cookie(&sessions, &[(COOKIE, cookie.parse().unwrap())].into_iter().collect(), now)
+        };
+        let own = format!("a=b; {COOKIE_NAME}={token}");
+        assert_eq!(found(own.clone(), 14_999), Caller::User(user()));
+        for (cookie, now) in [(own, 15_000), (format!("other={token}"), 0), (format!("{COOKIE_NAME}=x"), 0)] {
+            assert_eq!(found(cookie, now), Caller::Anonymous);
+        }
     }
 
     #[test]

@@ -35,6 +35,8 @@ pub struct State {
     pub sessions: Sessions,
     /// The life of a token.
     pub token: Span,
+    /// Whether the service itself serves TLS.
+    pub is_secure: bool,
     /// New datasets.
     pub datasets: Datasets,
     /// The task that collects the keys of metadata and removes abandoned blocks.

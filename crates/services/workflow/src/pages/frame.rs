@@ -2,7 +2,7 @@
 
 use axum::body::Body;
 use axum::http::{Response, StatusCode};
-use maud::Markup;
+use maud::{Markup, html};
 use plimsoll_service::page;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
@@ -11,7 +11,7 @@ pub(super) use plimsoll_service::page::encoded;
 
 /// A page with a title.
 pub(super) fn page(title: &str, content: &Markup) -> Response<Body> {
-    page::page(StatusCode::OK, "Workflows", title, content)
+    page::page(StatusCode::OK, &html! { a href="/" { "Workflows" } }, title, content)
 }
 
 /// A moment in UTC.

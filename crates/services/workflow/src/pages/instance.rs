@@ -90,7 +90,7 @@ fn facts(instance: &Instance) -> Markup {
 
 fn waits(reasons: &[Reason]) -> Markup {
     html! {
-        table {
+        table.rows {
             thead { tr { th { "For" } th { "Step" } th { "Missing" } th { "Attempt" } th { "Next moment" } } }
             tbody { @for reason in reasons {
                 tr {
@@ -107,7 +107,7 @@ fn waits(reasons: &[Reason]) -> Markup {
 
 fn history(visits: &[Visited]) -> Markup {
     html! {
-        table {
+        table.rows {
             thead { tr { th { "Visit" } th { "Step" } th { "Entered" } th { "Length" } th { "End" } } }
             tbody { @for visit in visits {
                 tr {

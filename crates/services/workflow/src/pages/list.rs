@@ -52,7 +52,7 @@ fn content(find: &Find, rows: &[Row], next: Option<&str>) -> Markup {
     html! {
         h1 { "Instances" }
         (search(find))
-        table {
+        table.rows {
             thead { tr { th { "Instance" } th { "Key" } th { "Definition" } th { "Status" } th { "Due" } th { "Changed" } } }
             tbody { @for row in rows { (line(row)) } }
         }

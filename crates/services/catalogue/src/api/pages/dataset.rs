@@ -38,8 +38,10 @@ const FACTS: [(&str, &str); 16] = [
     ("size", "Bytes"),
 ];
 
-action!(Page, GET "/datasets/{pid}", "dataset_page", Nothing, "The page of a dataset", |it| async move {
-    answered(dataset(it).await)
+action!(Page, GET "/datasets/{pid}", "dataset_page", Nothing, "The page of a dataset", |it: Request| async move {
+    let it = it.of_browser();
+    let user = it.caller.user().map(|user| user.username.clone());
+    answered(dataset(it).await, user.as_deref())
 });
 
 /// Adds the page.
@@ -140,12 +142,12 @@ fn files(detail: &Detail) -> Markup {
     html! {
         @if detail.files.is_empty() { p { "No files." } } @else {
             p { (detail.skip + 1) " to " (next) " of " (detail.files_total) }
-            div.wide { table {
-                thead { tr { th { "Path" } th { "Bytes" } th { "Changed" } } }
+            table.rows {
+                thead { tr { th { "Path" } th.number { "Bytes" } th { "Changed" } } }
                 tbody { @for file in &detail.files {
-                    tr { td { (text(&file["path"])) } td.number { (text(&file["size"])) } td { (text(&file["time"])) } }
+                    tr { td { (text(&file["path"])) } td.number data-unit="bytes" { (text(&file["size"])) } td { (text(&file["time"])) } }
                 } }
-            } }
+            }
         }
         @if detail.skip > 0 { p { a href=(link(detail.skip.saturating_sub(FILES))) { "Previous files" } } }
         @if next < detail.files_total && next <= SKIP_MAX { p { a href=(link(next)) { "Next files" } } }
@@ -155,7 +157,7 @@ fn files(detail: &Detail) -> Markup {
 fn changes(history: &[Value]) -> Markup {
     html! {
         @if history.is_empty() { p { "No changes." } } @else {
-            div.wide { table {
+            table.rows {
                 thead { tr { th { "Time" } th { "By" } th { "Field" } th { "Before" } th { "After" } } }
                 tbody { @for entry in history { @for (name, change) in entry.as_object().into_iter().flatten() {
                     @if change.is_object() {
@@ -168,7 +170,7 @@ fn changes(history: &[Value]) -> Markup {
                         }
                     }
                 } } }
-            } }
+            }
         }
     }
 }

@@ -28,8 +28,10 @@ const SEARCHED: [(&str, &str, &str); 4] = [
 /// The fields whose values are counted on demand.
 const COUNTED: &str = r#"["type","keywords"]"#;
 
-action!(Page, GET "/", "list_page", Nothing, "The page with the list of datasets", |it| async move {
-    answered(list(it).await)
+action!(Page, GET "/", "list_page", Nothing, "The page with the list of datasets", |it: Request| async move {
+    let it = it.of_browser();
+    let user = it.caller.user().map(|user| user.username.clone());
+    answered(list(it).await, user.as_deref())
 });
 
 /// Adds the page.
@@ -110,10 +112,10 @@ fn content(list: &List) -> Markup {
         (form(&list.search))
         p { (counted(list.count)) " · " a href=(list.search.address("values", "on")) { "Count values" } }
         @if let Some(facets) = &list.facets { (values(&list.search, facets)) }
-        div.wide { table {
-            thead { tr { th { "Dataset" } th { "Type" } th { "Owner" } th { "Created" } th { "Files" } th { "Bytes" } } }
+        table.rows {
+            thead { tr { th { "Dataset" } th { "Type" } th { "Owner" } th { "Created" } th.number { "Files" } th.number { "Bytes" } } }
             tbody { @for dataset in &list.datasets { (line(dataset)) } }
-        } }
+        }
         @if list.datasets.is_empty() { p { "No dataset matches." } }
         @if let Some(after) = &list.next { p { a href=(list.search.address("after", after)) { "Next page" } } }
     }
@@ -164,8 +166,8 @@ fn line(dataset: &Map<String, Value>) -> Markup {
             td { (cell("type")) }
             td { (cell("owner")) }
             td { (cell("creationTime")) }
-            td.number { (cell("numberOfFiles")) }
-            td.number { (cell("size")) }
+            td.number data-unit="files" { (cell("numberOfFiles")) }
+            td.number data-unit="bytes" { (cell("size")) }
         }
     }
 }

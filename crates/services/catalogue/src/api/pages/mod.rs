@@ -3,6 +3,7 @@
 
 mod dataset;
 mod list;
+mod login;
 mod style;
 
 use axum::http::StatusCode;
@@ -19,7 +20,7 @@ const VALUE_CHARS_MAX: usize = 500;
 
 /// Adds the pages.
 pub(super) fn add(routes: Routes<State>) -> Routes<State> {
-    style::add(dataset::add(list::add(routes)))
+    style::add(login::add(dataset::add(list::add(routes))))
 }
 
 /// A page: its title and its content.
@@ -28,8 +29,8 @@ struct Shown {
     content: Markup,
 }
 
-/// The answer with a page, or with the reason why it is not shown.
-fn answered(shown: Result<Shown, Refusal>) -> Result<Reply, Refusal> {
+/// The answer with a page, or with the reason why it is not shown. Its header names the user of the page.
+fn answered(shown: Result<Shown, Refusal>, user: Option<&str>) -> Result<Reply, Refusal> {
     let (status, Shown { title, content }) = match shown {
         Ok(shown) => (StatusCode::OK, shown),
         Err(refusal) => {
@@ -37,12 +38,22 @@ fn answered(shown: Result<Shown, Refusal>) -> Result<Reply, Refusal> {
             (status, refused(&refusal))
         }
     };
-    Ok(Reply::Page(page::page(status, "Datasets", &title, &content)))
+    Ok(Reply::Page(page::page(status, &header(user), &title, &content)))
+}
+
+fn header(user: Option<&str>) -> Markup {
+    html! {
+        a href="/" { "Datasets" }
+        @match user {
+            None => { a href="/login" { "Log in" } }
+            Some(name) => { form method="post" action="/logout" { (name) " " button { "Log out" } } }
+        }
+    }
 }
 
 fn refused(refusal: &Refusal) -> Shown {
     let title = match refusal {
-        Refusal::Foreign | Refusal::Forbidden => "This dataset is not published",
+        Refusal::Foreign | Refusal::Forbidden => "This dataset is not yours, and not published",
         Refusal::NotFound(_) => "There is no such dataset",
         _ => "The page cannot be shown",
     };

@@ -25,7 +25,7 @@ impl Endpoint<State> for Style {
     const TAKES: Takes = Takes::Nothing;
 
     async fn answer(_: Arc<Context>, _: Call) -> Answer {
-        Ok(page::style(include_str!("style.css")))
+        Ok(page::style(""))
     }
 
     fn describe() -> Value {

@@ -78,3 +78,31 @@ async fn the_page_of_a_dataset_has_its_metadata_files_and_history() {
     page(browser.get("/datasets/p%2F1?skip=x").await, 400);
     service.stop().await;
 }
+
+#[tokio::test]
+async fn a_browser_logs_in_and_sees_what_its_user_may_read_and_only_pages_read_its_cookie() {
+    let service = serve("page_login", "").await;
+    let mut ann = Client::user(service.address(), "ann").await;
+    ann.post("/api/v3/datasets", &raw("p/own")).await.is(201);
+    let mut browser = Client::connect(service.address()).await;
+    let form = ("content-type", "application/x-www-form-urlencoded");
+    assert!(page(browser.get("/").await, 200).contains("href=\"/login\""));
+    page(browser.get("/login").await, 200);
+    let wrong = browser.send("POST", "/login", &[form], b"username=ann&password=x").await;
+    assert!(page(wrong, 401).contains("is wrong"));
+    let secret = b"username=ann&password=ann%2Dsecret";
+    let foreign = [form, ("sec-fetch-site", "cross-site")];
+    assert_eq!(browser.send("POST", "/login", &foreign, secret).await.status, 403);
+    let session = browser.send("POST", "/login", &[form], secret).await;
+    assert_eq!(session.status, 303, "{}", session.head);
+    let cookie = session.head.split("set-cookie: ").nth(1).unwrap().lines().next().unwrap();
+    assert!(cookie.contains("; HttpOnly; SameSite=Lax") && !cookie.contains("Secure"), "{cookie}");
+    let cookie = [("cookie", cookie.split(';').next().unwrap())];
+    let own = browser.send("GET", "/datasets/p%2Fown", &cookie, b"").await;
+    assert!(page(own, 200).contains("ann <button>Log out"));
+    assert_eq!(browser.get("/datasets/p%2Fown").await.status, 403);
+    assert_eq!(browser.send("GET", "/api/v3/datasets/p%2Fown", &cookie, b"").await.status, 403);
+    let left = browser.send("POST", "/logout", &[form, cookie[0]], b"").await;
+    assert!(left.status == 303 && left.head.contains("Max-Age=0"), "{}", left.head);
+    service.stop().await;
+}

@@ -1,0 +1,83 @@
+//! Serves `/login` and `/logout`: a browser gets a token in a cookie, which only pages read.
+
+use axum::body::Body;
+use axum::http::header::{CACHE_CONTROL, HeaderValue, LOCATION, SET_COOKIE};
+use axum::http::{Response, StatusCode};
+use maud::html;
+use plimsoll_service::{Routes, page, reply};
+
+use super::{Shown, answered, header};
+use crate::Refusal;
+use crate::api::action::{Of, Reply, Request, action};
+use crate::api::auth::{LOGIN_BYTES_MAX, authenticated};
+use crate::api::identity::{COOKIE_NAME, Claims};
+use crate::api::state::State;
+
+action!(Page, GET "/login", "login_page", Nothing, "The page to log in", |_| async { answered(Ok(form(None)), None) });
+action!(Login, POST "/login", "log_in_on_page", Form, "Log in on the page", login);
+action!(Logout, POST "/logout", "log_out_on_page", Form, "Log out on the page", logout);
+
+/// Adds the pages.
+pub(super) fn add(routes: Routes<State>) -> Routes<State> {
+    routes.with::<Of<Page>>().with::<Of<Login>>().with::<Of<Logout>>()
+}
+
+/// The form, with the reason why the last login failed.
+fn form(failed: Option<&str>) -> Shown {
+    let content = html! {
+        h1 { "Log in" }
+        @if let Some(failed) = failed { p.error role="alert" { (failed) } }
+        form method="post" action="/login" {
+            label { "Name " input name="username" autocomplete="username" required; }
+            label { "Password " input name="password" type="password" autocomplete="current-password" required; }
+            button { "Log in" }
+        }
+    };
+    Shown { title: "Log in".to_owned(), content }
+}
+
+async fn login(request: Request) -> Result<Reply, Refusal> {
+    if request.call.body.len() > LOGIN_BYTES_MAX {
+        return Err(Refusal::TooLarge);
+    }
+    let field = |wanted: &str| {
+        let mut fields = form_urlencoded::parse(&request.call.body);
+        fields.find_map(|(name, value)| (name == wanted).then(|| value.into_owned())).unwrap_or_default()
+    };
+    let user = match authenticated(&request, &field("username"), &field("password")) {
+        Ok(user) => user,
+        Err(Refusal::Unauthorized) => {
+            return Ok(failed(StatusCode::UNAUTHORIZED, "The name or the password is wrong."));
+        }
+        Err(Refusal::Guessed(_)) => {
+            return Ok(failed(StatusCode::TOO_MANY_REQUESTS, "Too many logins failed: wait some minutes."));
+        }
+        Err(other) => return Err(other),
+    };
+    let state = request.state();
+    let life_s = i64::try_from(state.token.duration().as_secs()).unwrap_or(i64::MAX);
+    let claims = Claims::new(user, request.now().timestamp_millis(), life_s);
+    let token = state.sessions.sign(&claims).ok_or(Refusal::Unauthorized)?;
+    to_the_list(&token, life_s, state.is_secure)
+}
+
+async fn logout(request: Request) -> Result<Reply, Refusal> {
+    to_the_list("", 0, request.state().is_secure)
+}
+
+fn failed(status: StatusCode, why: &str) -> Reply {
+    let Shown { title, content } = form(Some(why));
+    Reply::Page(page::page(status, &header(None), &title, &content))
+}
+
+/// Leads the browser to the list, with a cookie that lives for a time in seconds. Scripts cannot read it, and no other site can use it.
+fn to_the_list(token: &str, life_s: i64, is_secure: bool) -> Result<Reply, Refusal> {
+    let secure = if is_secure { "; Secure" } else { "" };
+    let cookie = format!("{COOKIE_NAME}={token}; Path=/; Max-Age={life_s}; HttpOnly; SameSite=Lax{secure}");
+    let mut response: Response<Body> = reply::empty(StatusCode::SEE_OTHER);
+    let headers = response.headers_mut();
+    headers.insert(LOCATION, HeaderValue::from_static("/"));
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    headers.insert(SET_COOKIE, HeaderValue::from_str(&cookie).map_err(|_| Refusal::Unavailable)?);
+    Ok(Reply::Page(response))
+}
