@@ -4,9 +4,12 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
-use crate::instance::{How, State, Status, Token, Wait, Work};
+use crate::instance::{Body, How, Signal, State, Status, Token, Wait, Work};
 use crate::port::{Record, Store, Stored};
 use crate::program::{Kind, Program};
+
+/// The waiting signals of an instance among which an explanation looks for postponed migrations, at most.
+const SIGNALS_MAX: usize = 100;
 
 /// One reason why an instance waits.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -109,12 +112,24 @@ pub async fn of(
     let holder = holders.into_iter().find(|holder| holder.partition == record.partition);
     explanation.lease_ms = holder.as_ref().map(|holder| holder.lease_ms);
     explanation.owner = holder.map(|holder| holder.owner);
-    let is_held = explanation.lease_ms.is_some_and(|lease_ms| lease_ms > 0);
-    if !is_held && !explanation.status.is_ended() {
+    if explanation.status.is_ended() {
+        return Ok(Some(explanation));
+    }
+    let waiting = store.signals_of(instance, SIGNALS_MAX).await?;
+    explanation.reasons.extend(waiting.iter().filter_map(postponed_migration));
+    if explanation.lease_ms.is_none_or(|lease_ms| lease_ms <= 0) {
         let missing = Some(format!("a worker that holds the partition {}", record.partition));
         explanation.reasons.push(Reason { missing, ..plain("worker", None) });
     }
     Ok(Some(explanation))
+}
+
+/// The reason why a migration waits, if a worker has postponed it because its version is unusable there.
+fn postponed_migration(signal: &Signal) -> Option<Reason> {
+    let Body::Migrate { to } = &signal.body else { return None };
+    let missing = Some(format!("a worker that can use the version {}", to.hash));
+    // Migrations are sent for delivery at once, so a worker has set the moment.
+    (signal.due_ms > 0).then(|| Reason { missing, ..plain("worker", Some(signal.due_ms)) })
 }
 
 /// Explains an instance whose state this version cannot read.

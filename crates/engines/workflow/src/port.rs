@@ -170,7 +170,9 @@ impl Deployed {
                 )
             }
             _ => {
-                format!("its stored text is damaged ({error}): restore the store, or deploy another version")
+                format!(
+                    "its stored text is damaged ({error}): restore the store and restart its processes, or deploy another version"
+                )
             }
         };
         Self { version, definition: serde_json::from_slice(bytes).map_err(reason) }

@@ -1,7 +1,7 @@
 //! Limits the number of bodies that arrive at a time: with all places taken, a slow body makes room for a new body.
 //!
-//! Each body keeps its place for half of its time limit. So a fast body always completes, and a client that sends a byte now and then
-//! keeps others out for no longer than that.
+//! Each body keeps its place for half of its time limit, so a fast body always completes. A client that sends a byte now and then keeps
+//! others out for that time, and for longer if it begins again and again: limit its rate.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -2,7 +2,7 @@
 //!
 //! A browser sends no cookies for them: a page authorises its requests by a header.
 
-use std::net::Ipv6Addr;
+use std::net::{Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 
 use axum::body::Body;
@@ -23,7 +23,7 @@ const ANY: &str = "*";
 /// The schemes of pages, each with the port that browsers leave out.
 const SCHEMES: [(&str, &str); 2] = [("https://", "443"), ("http://", "80")];
 /// The remedy for a text that is no origin.
-const FORM: &str = "write https://HOST or http://HOST:PORT in lower case, without a path, or *";
+const FORM: &str = "write https://HOST or http://HOST:PORT in lower case, an address in its shortest form, without a path, or *";
 /// The remedy for an origin with the port of its scheme.
 const DEFAULT_PORT: &str = "leave out the default port, because browsers leave it out";
 /// The maximum number of origins.
@@ -91,10 +91,30 @@ fn fault_of(text: &str) -> Option<&'static str> {
 /// Whether a text is a name or an IP address as browsers write it.
 fn is_host(text: &str) -> bool {
     if let Some(address) = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
-        return address == address.to_ascii_lowercase() && address.parse::<Ipv6Addr>().is_ok();
+        return address.parse().is_ok_and(|parsed| ipv6_text(parsed) == address);
+    }
+    if ends_in_number(text) {
+        return text.parse::<Ipv4Addr>().is_ok();
     }
     let plain = |it: char| it.is_ascii_lowercase() || it.is_ascii_digit() || ".-_".contains(it);
     text.chars().all(plain) && text.contains(|it: char| it.is_ascii_alphanumeric())
+}
+
+/// An address as browsers write it: in the short form, and without dots (the section "Host serializing" of the URL standard).
+fn ipv6_text(address: Ipv6Addr) -> String {
+    match (address.to_ipv4_mapped(), address.segments()) {
+        (Some(_), [.., high, low]) => format!("::ffff:{high:x}:{low:x}"),
+        _ => address.to_string(),
+    }
+}
+
+/// Whether browsers read a host as an IPv4 address ("ends in a number" of the URL standard).
+fn ends_in_number(host: &str) -> bool {
+    let host = host.strip_suffix('.').unwrap_or(host);
+    let last = host.rsplit('.').next().unwrap_or_default();
+    let is_decimal = !last.is_empty() && last.bytes().all(|byte| byte.is_ascii_digit());
+    let is_hex = |rest: &str| rest.bytes().all(|byte| byte.is_ascii_hexdigit());
+    is_decimal || last.strip_prefix("0x").is_some_and(is_hex)
 }
 
 /// Whether a text is a port, without leading zeros.
@@ -149,7 +169,11 @@ mod tests {
             "http://localhost:4200",
             "http://[::1]",
             "http://[::1]:4200",
+            "http://[2001:db8::1:0:0:1]",
+            "http://[::ffff:7f00:1]",
             "http://127.0.0.1:443",
+            "http://127.0.0.1.example.org",
+            "http://1a",
             "https://a_b-c:80",
         ] {
             assert_eq!(fault(origin), None, "{origin}");
@@ -170,6 +194,16 @@ mod tests {
             "http://[",
             "http://[]",
             "http://[::A]",
+            "http://[0::1]",
+            "http://[0:0:0:0:0:0:0:1]",
+            "http://[2001:db8:0:0:1::1]",
+            "http://[::ffff:127.0.0.1]",
+            "http://127.1",
+            "http://127.0.0.01",
+            "http://127.0.0.0x1",
+            "http://127.0.0.1.",
+            "http://2130706433",
+            "http://a.1",
             "http://a:",
             "http://a:0",
             "http://a:080",

@@ -219,7 +219,7 @@ impl Metrics {
             ),
             (
                 "waiting_signals",
-                "Due signals in the store when this process last counted them, up to its limit of waiting work.",
+                "Due signals in the store when this process last accepted or refused a signal, up to ten times its limit of waiting work.",
                 self.waiting.load(Ordering::Relaxed),
             ),
             ("backlog_signals", "Signals that wait in the memory of this process.", backlog),

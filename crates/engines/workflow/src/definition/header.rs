@@ -19,7 +19,7 @@ pub(crate) fn header_fault(name: &str, value: &str) -> Option<String> {
     header_form_fault(name, value).or_else(own)
 }
 
-/// The reason why a request may not have a header, whoever writes it.
+/// The reason why no request may have a header.
 pub fn header_form_fault(name: &str, value: &str) -> Option<String> {
     let is_valid = is_token(name) && !value.contains(['\r', '\n', '\0']);
     (!is_valid).then(|| format!("the header `{name}` is invalid: use letters, digits and `-`, in one line"))

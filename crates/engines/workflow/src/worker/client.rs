@@ -32,6 +32,8 @@ const DELAY_FREE_MS: u64 = 60_000;
 const EARLY_DELAY_MAX_MS: u64 = 24 * 3_600_000;
 /// Waiting signals to an instance that does not exist yet, at most: as many as an instance keeps.
 const EARLY_MAX: usize = KEPT_MAX;
+/// The room in the store for signals without a name, as a multiple of that for named signals.
+const UNNAMED_ROOM: usize = 10;
 /// The shortest time between two counts of the store's due signals.
 const COUNT_EVERY_MS: u64 = 1_000;
 /// The first pause between two looks at an instance that another process may end. It doubles.
@@ -49,8 +51,8 @@ pub struct Client<S> {
     pub mailbox: Mailbox,
     /// Signals, starts and calls that wait in the worker's memory.
     pub backlog: Arc<AtomicUsize>,
-    /// Waiting work above which senders are refused: in this process, or in the store, whose signals other processes may apply. `usize::MAX`:
-    /// senders are never refused.
+    /// Waiting work above which senders are refused: in this process, or in the store, whose signals other processes may apply. Signals without a
+    /// name, such as cancellations, have ten times the room in the store. `usize::MAX`: senders are never refused.
     pub backlog_max: usize,
     /// Waits for ends.
     pub watchers: Watchers,
@@ -261,13 +263,10 @@ impl<S: Store> Client<S> {
     ///
     /// # Errors
     ///
-    /// If the signal is invalid, this process or (for a named signal) the store has too much work, or the store fails.
+    /// If the signal is invalid, this process or the store has too much work, or the store fails.
     pub async fn publish(&self, signal: Signal) -> Result<Inserted, ClientError> {
         self.check_worker()?;
-        // Cancellations, retries and acts of people end a flood, so they pass while named signals do not.
-        if matches!(signal.body, Body::Named { .. }) {
-            self.check_backlog(signal.sent_ms).await?;
-        }
+        self.check_backlog(&signal).await?;
         if !is_id(&signal.id) || !is_id(&signal.instance) {
             return Err(ClientError::SignalId);
         }
@@ -374,19 +373,22 @@ impl<S: Store> Client<S> {
         self.registry.latest(name).ok_or_else(unknown)
     }
 
-    /// Refuses named signals while too many wait in the store, for whichever process.
-    async fn check_backlog(&self, now_ms: u64) -> Result<(), ClientError> {
+    /// Refuses signals while too many wait in the store, for whichever process. Cancellations, retries, acts of people and migrations can end a
+    /// flood, so they have more room than named signals.
+    async fn check_backlog(&self, signal: &Signal) -> Result<(), ClientError> {
         if self.backlog_max == usize::MAX {
             return Ok(());
         }
-        let is_due = self.counted().is_due(now_ms);
+        let most = self.backlog_max.saturating_mul(UNNAMED_ROOM);
+        let is_due = self.counted().is_due(signal.sent_ms);
         if is_due {
-            let count = self.store.backlog(now_ms, self.backlog_max + 1).await;
+            let count = self.store.backlog(signal.sent_ms, most.saturating_add(1)).await;
             // A store that does not answer now refuses the signal itself.
             self.counted().count = count.unwrap_or(0);
         }
         let count = self.counted().count;
-        if count > self.backlog_max { Err(ClientError::Busy(count)) } else { Ok(()) }
+        let room = if matches!(signal.body, Body::Named { .. }) { self.backlog_max } else { most };
+        if count > room { Err(ClientError::Busy(count)) } else { Ok(()) }
     }
 
     fn counted(&self) -> MutexGuard<'_, Counted> {

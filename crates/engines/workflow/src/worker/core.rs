@@ -1427,7 +1427,6 @@ mod tests {
         migrate(&mut lab, "1", &to);
         // A list that the store read before the deployment does not answer.
         lab.tell(Happened::Defined { question: 0, result: Ok(Vec::new()) });
-        assert_eq!(lab.store.dead(None, 10).now_or_never().unwrap().unwrap(), []);
         let Job::Definitions(question) = lab.take(|job| matches!(job, Job::Definitions(_))) else { panic!() };
         lab.tell(Happened::Defined { question, result: Err(unavailable()) });
         while lab.jobs.is_empty() {
@@ -1463,6 +1462,12 @@ mod tests {
             [lab.now_ms + UNREADABLE_MS]
         );
         assert_eq!(lab.store.dead(None, 10).now_or_never().unwrap().unwrap(), []);
+        let missing = |lab: &Lab| {
+            let explained = crate::explain::of(&lab.store, None, "i").now_or_never().unwrap().unwrap();
+            let missing = explained.unwrap().reasons.into_iter().filter_map(|reason| reason.missing);
+            missing.filter(|missing| missing.contains("can use")).collect::<Vec<_>>()
+        };
+        assert_eq!(missing(&lab), [format!("a worker that can use the version {}", to.version().hash)]);
         // The process is upgraded.
         lab.registry.add(&to).unwrap();
         let is_moved = |lab: &Lab| {
@@ -1474,10 +1479,27 @@ mod tests {
             lab.tell(Happened::Tick);
             lab.perform_all();
             if is_moved(&lab) {
+                assert_eq!(missing(&lab), [""; 0]);
                 return;
             }
         }
         panic!("the migration is lost");
+    }
+
+    #[test]
+    fn a_migration_to_an_unusable_version_of_another_definition_is_refused_at_once() {
+        let mut lab = Lab::new(Settings::new("old"), &Definition::new("a").wait("go"));
+        let record = lab.start("i");
+        lab.tell(Happened::Hint(Hint::Started(record)));
+        lab.perform_all();
+        let other = Definition::new("b").wait("go").version();
+        lab.store.deploy_unreadable(other.clone());
+        let signal = Signal::new("i", "1", Body::Migrate { to: other }, 0);
+        lab.store.publish(std::slice::from_ref(&signal)).now_or_never().unwrap().unwrap();
+        lab.tell(Happened::Hint(Hint::Published(signal)));
+        lab.perform_all();
+        let letters = lab.store.dead(None, 10).now_or_never().unwrap().unwrap();
+        assert_eq!(letters.iter().map(|letter| letter.reason).collect::<Vec<_>>(), [DeadReason::Refused]);
     }
 
     #[test]

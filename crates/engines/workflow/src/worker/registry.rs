@@ -220,7 +220,7 @@ mod tests {
                 r#"{"name": "a", "steps": [{"dance": {}}]}"#,
                 "this program cannot read it (unknown variant `dance`",
             ),
-            (r#"{"name": "a", "steps": ["#, "its stored text is damaged"),
+            (r#"{"name": "a", "steps": ["#, "restore the store and restart its processes, or deploy another"),
             (
                 r#"{"name": "a", "steps": [{"timer": {}}]}"#,
                 "this program refuses it (steps[0].timer: a timer needs",

@@ -293,11 +293,14 @@ impl Slot {
         Some(migration)
     }
 
-    /// Whether the next signal may still move the instance, which has not ended or taken the signal before.
+    /// Whether the next signal may still move the instance: to a version of its definition, unless the instance has ended or taken the signal
+    /// before.
     fn may_migrate(&self) -> bool {
-        let applied = self.loaded.as_ref().map(|loaded| &loaded.state.applied);
-        let is_new = |signal: &Signal| applied.is_some_and(|applied| !applied.contains(&signal.id));
-        !self.is_over() && self.signals.front().is_some_and(is_new)
+        let (Some(Loaded { state, .. }), Some(signal)) = (&self.loaded, self.signals.front()) else {
+            return false;
+        };
+        let is_of_definition = matches!(&signal.body, Body::Migrate { to } if to.name == state.version.name);
+        is_of_definition && !self.is_over() && !state.applied.contains(&signal.id)
     }
 
     /// Whether one more signal may push the oldest id out of the applied ones. An id whose signal may still be in the store must stay: the signal

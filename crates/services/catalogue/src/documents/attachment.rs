@@ -56,9 +56,9 @@ pub enum Extent {
     All,
 }
 
-/// Whether a change gives an attachment the access of its datasets: it has other datasets now, or the body replaced it.
+/// Whether a change gives an attachment the access of its first dataset: that is another one now, or the body replaced the attachment.
 pub fn inherits(stored: &Document, changed: &Document, extent: Extent) -> bool {
-    extent == Extent::All || targets(stored) != targets(changed)
+    extent == Extent::All || targets(stored).first() != targets(changed).first()
 }
 
 /// Gives an attachment the access of a dataset, apart from the parts that the attachment states.
@@ -70,8 +70,8 @@ pub fn inherit(attachment: &mut Document, dataset: &Document) {
     }
 }
 
-/// Reads the body of a change of a stored attachment. Returns its new stored form. A body may name other datasets. An attachment that
-/// [`inherits`] has only the access that the body states.
+/// Reads the body of a change of a stored attachment. Returns its new stored form. A body may name other datasets. Of the access that
+/// datasets give, an attachment that [`inherits`] has only the parts that the body states.
 ///
 /// # Errors
 /// The faults of the body, another key, or no dataset.
@@ -281,6 +281,29 @@ mod tests {
         let stated = json!({"datasetId": "b", "ownerGroup": "o", "isPublished": true});
         check(stated, Extent::Given, [Some("o"), None], Some(true));
         check(json!({"datasetId": "a"}), Extent::All, [Some("of b"), None], Some(false));
+    }
+
+    #[test]
+    fn an_attachment_keeps_its_stated_access_while_its_first_dataset_stays() {
+        let at = DateTime::from_millis(0);
+        let related = |pids: &[&str]| {
+            let to = |pid: &&str| json!({"targetId": pid, "targetType": "dataset"});
+            json!({"relationships": pids.iter().map(to).collect::<Vec<_>>()})
+        };
+        let check = |pids: &[&str], body: Value, keeps: bool| {
+            let mut stored = store(read(&related(pids), None).unwrap(), &doc! {}, "1", "ann", at);
+            stored.extend(doc! {"ownerGroup": "o", "isPublished": false});
+            let changed = changed(&stored, &body, Extent::Given, "bob", at).unwrap();
+            assert_eq!(inherits(&stored, &changed, Extent::Given), !keeps, "{body}");
+            for name in ["ownerGroup", "isPublished"] {
+                assert_eq!(changed.get(name), stored.get(name).filter(|_| keeps), "{body}");
+            }
+        };
+        check(&["a"], related(&["a", "b"]), true);
+        check(&["a", "b", "c"], related(&["a", "c", "b"]), true);
+        check(&["a", "b"], json!({"datasetId": "a"}), true);
+        check(&["a", "b"], related(&["b", "a"]), false);
+        check(&["a", "b"], related(&["b"]), false);
     }
 
     #[test]

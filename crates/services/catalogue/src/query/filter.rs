@@ -167,18 +167,28 @@ mod tests {
 
     #[test]
     fn a_cursor_follows_only_the_order_of_its_list() {
-        let document = doc! {"_id": "a", "createdAt": bson::DateTime::from_millis(5)};
-        let newest = doc! {"createdAt": -1, "_id": -1};
-        let cursor = Cursor::of(&document, &newest).unwrap();
-        let followed = |limits: Value| {
-            let find = translated(json!({"limits": limits}), Dialect::V3).unwrap();
-            find.followed(Some(&cursor)).map(|find| find.page.sort)
+        let date = bson::DateTime::from_millis(5);
+        let document = doc! {"_id": "a", "createdAt": date, "creationTime": date};
+        let check = |list: &str, dialect, limits: Value, follows: bool| {
+            let order = doc! {list: -1, "_id": -1};
+            let cursor = Cursor::of(&document, &order).unwrap();
+            let find = translated(json!({"limits": &limits}), dialect).unwrap();
+            let followed = find.followed(Some(&cursor)).map(|find| find.page.sort);
+            let followed = followed.map_err(|refusal| refusal.status());
+            let expected = if follows { Ok(order) } else { Err(400) };
+            assert_eq!(followed, expected, "{list}, {dialect:?}, {limits}");
         };
-        for limits in [json!({}), json!({"order": "createdAt:desc"})] {
-            assert_eq!(followed(limits).unwrap(), newest);
-        }
-        for order in ["size:desc", "createdAt:asc", "creationTime:desc"] {
-            assert_eq!(followed(json!({"order": order})).unwrap_err().status(), 400, "{order}");
+        let (v3, v4) = (Dialect::V3, Dialect::V4);
+        check("createdAt", v3, json!({}), true);
+        check("createdAt", v4, json!({}), true);
+        check("creationTime", v3, json!({}), true);
+        // Version 4 has a default order.
+        check("creationTime", v4, json!({}), false);
+        check("createdAt", v3, json!({"order": "createdAt:desc"}), true);
+        check("creationTime", v4, json!({"sort": {"creationTime": "desc"}}), true);
+        for (name, direction) in [("size", "desc"), ("createdAt", "asc"), ("creationTime", "desc")] {
+            check("createdAt", v3, json!({"order": format!("{name}:{direction}")}), false);
+            check("createdAt", v4, json!({"sort": {name: direction}}), false);
         }
     }
 

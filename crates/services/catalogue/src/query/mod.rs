@@ -51,7 +51,8 @@ pub struct Find {
 
 impl Find {
     /// The query of a list that a cursor pages: from its start, or after a place. A list without an order begins with the newest dataset.
-    /// The query also shows the field of the order, because the cursor contains it.
+    /// The query also shows the field of the order, because the cursor contains it. Without an order, a query of version 3 follows every
+    /// cursor. A query of version 4 then has its default order, and follows only cursors of that order.
     ///
     /// # Errors
     /// No cursor can page the order of the list, or the cursor is of a list with another order.

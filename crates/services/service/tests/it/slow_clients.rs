@@ -154,7 +154,7 @@ async fn an_http1_answer_that_its_client_does_not_take_ends_the_connection() {
 }
 
 #[tokio::test]
-async fn slow_uploads_take_no_place_of_other_requests() {
+async fn slow_uploads_keep_no_reads_out_and_refuse_further_uploads() {
     const UPLOADS: u32 = 4;
     let (service, _) = start(Limits { requests_max: UPLOADS, body: NEVER, ..Limits::default() }).await;
     let mut uploads = Vec::new();

@@ -21,35 +21,53 @@ pub(super) struct Answer {
 /// # Errors
 ///
 /// If the bytes are no answer.
-pub(super) fn parse(mut bytes: &[u8], is_end: bool) -> Result<Option<Answer>, String> {
-    loop {
-        let mut headers = [EMPTY_HEADER; HEADERS_MAX];
-        let mut response = Response::new(&mut headers);
-        let parsed = response.parse(bytes).map_err(|error| format!("the answer is no HTTP: {error}"))?;
-        let Status::Complete(head) = parsed else { return Ok(None) };
-        let (status, rest) = (response.code.unwrap_or_default(), &bytes[head..]);
-        if (100..200).contains(&status) {
-            bytes = rest;
-            continue;
-        }
-        let coding = listed(response.headers, "content-encoding");
+pub(super) fn parse(bytes: &[u8], is_end: bool) -> Result<Option<Answer>, String> {
+    with_head(bytes, |status, headers, rest| {
+        let coding = listed(headers, "content-encoding");
         let coding = coding.filter(|coding| !coding.eq_ignore_ascii_case("identity"));
-        let is_json = values(response.headers, "content-type").any(is_json);
+        let is_json = values(headers, "content-type").any(is_json);
         let body = if matches!(status, 204 | 304) {
             Some(Vec::new())
-        } else if let Some(coding) = listed(response.headers, "transfer-encoding") {
+        } else if let Some(coding) = listed(headers, "transfer-encoding") {
             if !coding.eq_ignore_ascii_case("chunked") {
                 return Err(format!(
                     "the answer has the transfer coding `{coding}`, and only `chunked` is known"
                 ));
             }
             chunked(rest)?
-        } else if let Some(length) = length(values(response.headers, "content-length"))? {
+        } else if let Some(length) = length(values(headers, "content-length"))? {
             rest.get(..length).map(<[u8]>::to_vec)
         } else {
             is_end.then(|| rest.to_vec())
         };
-        return Ok(body.map(|body| Answer { status, body, is_json, coding }));
+        Ok(body.map(|body| Answer { status, body, is_json, coding }))
+    })
+}
+
+/// The status of the answer in the bytes so far. `None` if more of its head must come.
+///
+/// # Errors
+///
+/// If the bytes are no answer.
+pub(super) fn status(bytes: &[u8]) -> Result<Option<u16>, String> {
+    with_head(bytes, |status, _, _| Ok(Some(status)))
+}
+
+/// Reads from the status, the headers and the later bytes of the answer; interim answers are skipped. `None` if more of the head must come.
+fn with_head<T>(
+    mut bytes: &[u8],
+    read: impl FnOnce(u16, &[Header<'_>], &[u8]) -> Result<Option<T>, String>,
+) -> Result<Option<T>, String> {
+    loop {
+        let mut headers = [EMPTY_HEADER; HEADERS_MAX];
+        let mut response = Response::new(&mut headers);
+        let parsed = response.parse(bytes).map_err(|error| format!("the answer is no HTTP: {error}"))?;
+        let Status::Complete(head) = parsed else { return Ok(None) };
+        let (status, rest) = (response.code.unwrap_or_default(), &bytes[head..]);
+        if !(100..200).contains(&status) {
+            return read(status, response.headers, rest);
+        }
+        bytes = rest;
     }
 }
 

@@ -9,7 +9,7 @@ use plimsoll_workflow::step::{Again, Call, CallError};
 use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use super::answer::{Answer, parse};
+use super::answer::{Answer, parse, status};
 use super::failure;
 
 /// The maximum size of an answer, in bytes.
@@ -36,29 +36,34 @@ pub(super) async fn call(request: &Request<'_>, hosts: &[String], tls: &Tls) -> 
         return Err(failure(Again::Never, words));
     }
     let bytes = head_and_body(request, &url).map_err(|words| failure(Again::Never, words))?;
-    let answer = exchange(&url, tls, &bytes, request.call.timeout_ms).await;
+    let answer = exchange(&url, tls, &bytes, request.call).await;
     judge(answer.map_err(|words| failure(Again::Maybe, words))?, request.call.keeps_result)
 }
 
-async fn exchange(url: &Url<'_>, tls: &Tls, request: &[u8], timeout_ms: u64) -> Result<Answer, String> {
+async fn exchange(url: &Url<'_>, tls: &Tls, request: &[u8], call: &Call) -> Result<Answer, String> {
     let destination = Destination { host: url.host, port: url.port, address: None, proxy: None };
     let tls = url.is_secure.then_some(tls);
-    let stream = connect(destination, tls, Duration::from_millis(timeout_ms)).await;
+    let stream = connect(destination, tls, Duration::from_millis(call.timeout_ms)).await;
     let mut stream = stream.map_err(|error| error.to_string())?;
     let sent = async {
         stream.write_all(request).await?;
         stream.flush().await
     };
     sent.await.map_err(|error| error.to_string())?;
-    receive(&mut stream).await
+    receive(&mut stream, call.keeps_result).await
 }
 
-async fn receive(stream: &mut Stream) -> Result<Answer, String> {
+/// Reads an answer. If the step drops the result, the head of a success is enough: its body may be too large or unreadable, and the service
+/// has done its work.
+async fn receive(stream: &mut Stream, keeps_result: bool) -> Result<Answer, String> {
     let mut bytes = Vec::new();
     let mut room = [0; READ_BYTES];
     loop {
         let count = stream.read(&mut room).await.map_err(|error| error.to_string())?;
         bytes.extend_from_slice(&room[..count]);
+        if !keeps_result && let Some(status @ 200..300) = status(&bytes)? {
+            return Ok(Answer { status, body: Vec::new(), is_json: false, coding: None });
+        }
         if let Some(answer) = parse(&bytes, count == 0)? {
             return Ok(answer);
         }
@@ -192,7 +197,8 @@ mod tests {
             while !request.ends_with(b"{\"a\":1}") {
                 assert!(stream.read_buf(&mut request).await.unwrap() > 0);
             }
-            stream.write_all(bytes.as_ref()).await.unwrap();
+            // A client that drops the answer closes the connection before its end.
+            stream.write_all(bytes.as_ref()).await.unwrap_or_default();
             String::from_utf8(request).unwrap()
         });
         let url = format!("http://{address}/x?y");
@@ -249,6 +255,28 @@ mod tests {
         assert_eq!(answered(plain).await.0, Ok(json!({})));
         let busy = b"HTTP/1.1 503 No\r\ncontent-encoding: gzip\r\ncontent-length: 1\r\n\r\n\xff".as_slice();
         assert_eq!(answered(busy).await.0.unwrap_err().again, Again::Maybe);
+    }
+
+    #[tokio::test]
+    async fn the_head_of_a_success_is_enough_for_a_step_that_drops_the_answer() {
+        let large = [b"HTTP/1.1 200 OK\r\ncontent-length: 2000000\r\n\r\n".to_vec(), vec![b'a'; 2_000_000]];
+        let large = large.concat();
+        let error = answered(large.clone()).await.0.unwrap_err();
+        assert!(error.message.contains("more than 1048576 bytes"), "{error:?}");
+        let coded =
+            b"HTTP/1.1 201 OK\r\ntransfer-encoding: gzip, chunked\r\n\r\n2\r\nxx\r\n0\r\n\r\n".to_vec();
+        let interim = b"HTTP/1.1 103 Hints\r\n\r\nHTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\n".to_vec();
+        for answer in [large, coded, interim] {
+            assert_eq!(answered_to(answer, false).await.0, Ok(Value::Null));
+        }
+        for (answer, part) in [
+            ("HTTP/1.1 103 Hints\r\n\r\n", "ended in the answer"),
+            ("HTTP/1.1 200 OK\r\ncontent-le", "ended in the answer"),
+            ("HTTP/1.1 503 Busy\r\ncontent-length: 4\r\n\r\nbusy", "503: busy"),
+        ] {
+            let error = answered_to(answer, false).await.0.unwrap_err();
+            assert!(error.again == Again::Maybe && error.message.contains(part), "{error:?}");
+        }
     }
 
     #[tokio::test]
