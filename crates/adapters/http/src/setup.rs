@@ -75,6 +75,8 @@ pub(crate) struct Call {
     pub documents: u32,
     /// The request that reads one of its documents back, by the document's number.
     pub read_back: Option<Arc<Call>>,
+    /// The fields of its documents whose value is the time of sending.
+    pub times: Vec<String>,
     /// The workload whose parts this request reads back, by the part's number.
     pub reads: Option<Arc<dyn Workload>>,
 }
@@ -201,6 +203,15 @@ impl Setup {
     /// Whether documents of an operation are read back after the load.
     pub fn reads_back(&self) -> bool {
         self.calls.iter().any(|call| call.read_back.is_some())
+    }
+
+    /// A sentence for each field of the documents to read back that the audit cannot judge.
+    pub fn not_judged(&self) -> Vec<String> {
+        let calls = self.calls.iter().filter(|call| call.read_back.is_some());
+        let sentence = |name: &str, field: &str| {
+            format!("The field {field} of {name} is not judged: its value is the time of sending ($now).")
+        };
+        calls.flat_map(|call| call.times.iter().map(|field| sentence(&call.name, field))).collect()
     }
 
     /// Sends the same requests to the null server to find the ceiling: without a login, and every answer

@@ -6,14 +6,16 @@ use bson::{RawBsonRef, RawDocument};
 use plimsoll_deployment::{MajorityError, Namespace, catch_up};
 use plimsoll_document::{Encoded, IdForm, STAMP_FIELD, Source, ycsb_id};
 use plimsoll_ledger::audit::{Differences, Examples};
-use plimsoll_ledger::{Audit, Content, Findings, Found, Ledger, OtherWriters, Receipt, Run, Shown, Touched};
+use plimsoll_ledger::{
+    Audit, Content, Findings, Found, Ledger, OtherWriters, Receipt, Run, Shown, Touched, Version,
+};
 use plimsoll_measure::integrity::Indexes;
 use plimsoll_wire::{
     Address, ConnectOptions, Connection, Cursor, FindRequest, FindSpec, ReadMode, ReadPreference,
 };
 
 use crate::operation_builder::identity_of;
-use crate::setup::{Counters, Differs, Setup};
+use crate::setup::{Counters, Differs, Effects, Judged, Setup};
 
 pub use members::Compared;
 pub use shards::Placed;
@@ -48,6 +50,8 @@ pub struct Scope<'a> {
     pub id: IdForm,
     /// The counters that all changes incremented; `None` if the changes differ.
     pub counters: Option<&'a Counters>,
+    /// The kinds of updates of a plan whose changes differ, if the ledger follows some of them.
+    pub effects: Option<&'a Effects>,
     /// The most documents of a collection whose indexes are checked.
     pub index_documents_max: u64,
     /// The longest check of the indexes.
@@ -68,6 +72,7 @@ impl<'a> Scope<'a> {
             source: setup.source.as_ref(),
             id: setup.id,
             counters: setup.counters.as_ref(),
+            effects: setup.effects.as_ref(),
             index_documents_max: setup.index_documents_max,
             index_time_max: setup.index_time_max,
             lag_max: setup.lag_max,
@@ -162,7 +167,7 @@ pub async fn scan<'a>(
     listener: &mut impl Listener,
 ) -> Result<Audited, Error> {
     let mut audit = Audit::with(ledger, scope.touched, scope.other_writers);
-    let mut reader = Reader::new(ledger.run(), scope);
+    let mut reader = Reader::new(ledger, scope);
     let mut audited = Audited::default();
     for server in servers {
         let seen = scan_server(server, audit.afresh(), &mut reader, listener, &mut audited).await?;
@@ -266,6 +271,7 @@ async fn look_again<'a>(
 }
 
 struct Reader<'a> {
+    ledger: &'a Ledger,
     run: Run,
     scope: Scope<'a>,
     /// The servers without a majority that has their latest writes. A scan at majority misses documents there.
@@ -275,13 +281,13 @@ struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    const fn new(run: Run, scope: Scope<'a>) -> Self {
-        Self { run, scope, lagging: Vec::new(), scratch: Vec::new(), read: 0 }
+    fn new(ledger: &'a Ledger, scope: Scope<'a>) -> Self {
+        Self { ledger, run: ledger.run(), scope, lagging: Vec::new(), scratch: Vec::new(), read: 0 }
     }
 
     /// A reader of the same documents that has read none.
     fn afresh(&self) -> Self {
-        Self { lagging: self.lagging.clone(), ..Self::new(self.run, self.scope) }
+        Self { lagging: self.lagging.clone(), ..Self::new(self.ledger, self.scope) }
     }
 
     /// Reads everything in stored order. On a member of a replica set, and behind a mongos, the scan is at
@@ -336,6 +342,14 @@ impl Reader<'_> {
                 Err(Differs) => Found::Receipt { number, content: Content::Differs, stamp },
             };
         }
+        if let Some(effects) = self.scope.effects {
+            return match self.updates(effects, receipt, document) {
+                Ok(Judged { lacking, exceeding }) => {
+                    Found::Receipt { number, content: Content::Updated { lacking, exceeding }, stamp: None }
+                }
+                Err(Differs) => Found::Receipt { number, content: Content::Differs, stamp },
+            };
+        }
         let version = stamp.map_or(Some(0), |stamp| receipt.version_of(stamp));
         match version.filter(|version| self.follows(receipt, *version, document)) {
             Some(version) => Found::Receipt { number, content: Content::Follows(version), stamp: None },
@@ -353,6 +367,24 @@ impl Reader<'_> {
     ) -> Result<Option<Shown>, Differs> {
         match self.encode(receipt.number(), receipt, 0) {
             Some(Encoded::Document) => counters.shown(&self.scratch, document.as_bytes()),
+            _ => Err(Differs),
+        }
+    }
+
+    /// The updates that a document lacks or shows in excess, if the rest of its content follows from the receipt.
+    fn updates(
+        &mut self,
+        effects: &Effects,
+        receipt: Receipt,
+        document: &RawDocument,
+    ) -> Result<Judged, Differs> {
+        let slot = self.ledger.allocation().locate(receipt.number());
+        let counts = |kind| {
+            let known = slot.zip(self.ledger.changes());
+            known.map_or_else(Version::default, |(slot, changes)| changes.kinds.at(kind, slot))
+        };
+        match self.encode(receipt.number(), receipt, 0) {
+            Some(Encoded::Document) => effects.judge(&self.scratch, document.as_bytes(), counts),
             _ => Err(Differs),
         }
     }
@@ -418,8 +450,8 @@ pub fn examples(run: Run, examples: &Examples, most: usize) -> Vec<String> {
         ("corrupted", &examples.corrupted),
         ("read, then gone", &examples.read_then_gone),
         ("half a transaction, without", &examples.half_transactions),
-        ("lost increments", &examples.lost_increments),
-        ("extra increments", &examples.extra_increments),
+        ("lost updates", &examples.lost_increments),
+        ("extra updates", &examples.extra_increments),
         ("missing from an index", &examples.missing_from_index),
     ];
     let named = |(kind, numbers): (&'static str, &Vec<u64>)| {
@@ -455,6 +487,8 @@ pub fn examples_of_copies(run: Run, audited: &Audited, most: usize) -> Vec<Strin
 
 #[cfg(test)]
 mod tests {
+    use plimsoll_ledger::Allocation;
+
     use super::*;
     use crate::testing::setup;
 
@@ -467,7 +501,8 @@ mod tests {
         let source = setup.source.as_ref().unwrap();
         let encoded = source.encode_version(0, number, &identity_of(OTHER, 0, number), &mut bytes);
         assert_eq!(encoded, Encoded::Document);
-        let mut reader = Reader::new(setup.run, scope);
+        let ledger = Ledger::new(setup.run, Allocation::new(10, 1, None).unwrap());
+        let mut reader = Reader::new(&ledger, scope);
         reader.judge(RawDocument::from_bytes(&bytes).unwrap())
     }
 

@@ -200,7 +200,7 @@ impl OperationBuilder {
         let command = &self.setup.commands[operation];
         let mut target = match self.aim_at_shared(command, operation as u64, number) {
             Some(target) => target,
-            None => self.aim_at(command, operation as u64, number)?,
+            None => self.aim_with(command, self.purpose_of(operation, number), operation as u64, number)?,
         };
         if let Some(document) = &mut target.document {
             document.freshness = self.setup.freshness(operation);
@@ -222,7 +222,16 @@ impl OperationBuilder {
 
     /// Aims a single command; `salt` makes the commands of one operation choose independently.
     pub fn aim_at(&self, command: &Command, salt: u64, number: u64) -> Option<OperationTarget> {
-        let purpose = self.purpose(command);
+        self.aim_with(command, self.purpose(command), salt, number)
+    }
+
+    fn aim_with(
+        &self,
+        command: &Command,
+        purpose: Purpose,
+        salt: u64,
+        number: u64,
+    ) -> Option<OperationTarget> {
         let mut ledger = self.ledger();
         let Some(keys) = command.keys() else {
             if purpose != Purpose::Read {
@@ -263,6 +272,19 @@ impl OperationBuilder {
         match command.purpose() {
             Purpose::Replace | Purpose::Remove if !self.setup.is_acknowledged() => Purpose::Touch,
             Purpose::Touch if self.setup.counters.is_some() => Purpose::Increment,
+            purpose => purpose,
+        }
+    }
+
+    /// The purpose of an operation of the plan. An update that the ledger follows has a kind.
+    fn purpose_of(&self, operation: usize, number: u64) -> Purpose {
+        let command = &self.setup.commands[operation];
+        let kind = || {
+            let update = update_index(command.updates()?.len(), number);
+            self.setup.effects.as_ref()?.kind(operation, update)
+        };
+        match self.purpose(command) {
+            Purpose::Touch => kind().map_or(Purpose::Touch, Purpose::Update),
             purpose => purpose,
         }
     }
@@ -310,15 +332,19 @@ impl OperationBuilder {
         let Some(updates) = command.updates() else {
             return self.write_version(out, version(aim), named(aim));
         };
-        let index =
-            if updates.len() > 1 { scramble(UPDATE_SALT, aim.number) % updates.len() as u64 } else { 0 };
+        let index = update_index(updates.len(), aim.number);
         let (version, identity) = (self.version_of_updates(), self.identity(aim.number));
-        updates[index as usize].encode_version(version, aim.number, &identity, out);
+        updates[index].encode_version(version, aim.number, &identity, out);
     }
 
     fn identity(&self, number: u64) -> Identity {
         identity(self.setup.run, number)
     }
+}
+
+/// The index of the update that the operation with this number makes, among `count` updates.
+fn update_index(count: usize, number: u64) -> usize {
+    if count > 1 { (scramble(UPDATE_SALT, number) % count as u64) as usize } else { 0 }
 }
 
 /// The number of the operation's document.

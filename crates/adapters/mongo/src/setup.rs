@@ -18,12 +18,15 @@ pub use concerns::{Copies, Freshness, Validity};
 
 pub use counter::{Counters, Differs};
 
+pub use effects::{Effects, Judged};
+
 pub use command::{Change, Command, FindShape, Pipeline, Purpose, Selection};
 
 mod command;
 mod compile;
 mod concerns;
 mod counter;
+mod effects;
 
 /// The origin of relative dates in every run: 2026-01-01T00:00:00Z, in milliseconds.
 pub const START_MS: i64 = 1_767_225_600_000;
@@ -72,6 +75,10 @@ pub struct Setup {
     pub removes_any: bool,
     /// The counters that all changes of the plan increment; `None` if the changes differ.
     pub counters: Option<Counters>,
+    /// The kinds of updates of a plan whose changes differ, if the ledger can follow some of them.
+    pub effects: Option<Effects>,
+    /// A sentence for each change that the audit cannot judge.
+    pub not_judged: Vec<String>,
     /// The most documents of a collection whose indexes are checked.
     pub index_documents_max: u64,
     /// The time limit for the check of all indexes.
@@ -278,6 +285,13 @@ impl Setup {
             .iter()
             .zip(&commands)
             .map(|((name, operation), command)| concerns::of_operation(name, operation, command, &scenario));
+        let is_followed = is_acknowledged && section.id != IdForm::Own;
+        let counters = Counters::of(operations, context).filter(|_| is_followed);
+        let (effects, not_judged) = if is_followed {
+            effects::of(operations, source.as_ref(), counters.is_some(), context)
+        } else {
+            (None, Vec::new())
+        };
         Ok(Self {
             namespace: section.collection.parse()?,
             source,
@@ -288,8 +302,9 @@ impl Setup {
             index_documents_max: section.audit.index_documents_max.unwrap_or(u64::MAX),
             index_time_max: std::time::Duration::from_nanos(section.audit.index_time_max.as_ns()),
             lag_max: std::time::Duration::from_nanos(section.audit.lag_max.as_ns()),
-            counters: Counters::of(operations, context)
-                .filter(|_| is_acknowledged && section.id != IdForm::Own),
+            counters,
+            effects,
+            not_judged,
             names: operations.iter().map(|(name, _)| name.clone()).collect(),
             concerns: concerns.collect::<Result<_, _>>()?,
             freshness: Vec::new(),

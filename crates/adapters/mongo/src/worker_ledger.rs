@@ -86,6 +86,15 @@ pub enum PendingChange {
     Removal,
     /// An increment of the counter.
     Increment,
+    /// An update of this kind.
+    Update(u8),
+}
+
+impl PendingChange {
+    /// Whether attempts of the change add up.
+    pub const fn adds_up(self) -> bool {
+        matches!(self, Self::Increment | Self::Update(_))
+    }
 }
 
 impl WorkerLedger {

@@ -1,5 +1,6 @@
 //! Records the changes of documents after their insertion.
 
+use crate::kinds::Kinds;
 use crate::numbers::{Allocation, Slot};
 use crate::touched::Touched;
 use crate::transactions::Transactions;
@@ -10,6 +11,8 @@ use crate::versions::{Version, Versions};
 pub struct Changes {
     /// Replacements and deletions, version by version.
     pub versions: Versions,
+    /// The updates of each kind, if the plan has several. They also count as increments in `versions`.
+    pub kinds: Kinds,
     /// Documents that an untracked operation may have changed: the audit claims nothing about them.
     pub touched: Touched,
     /// Transactions whose commit has an unknown outcome.
@@ -28,6 +31,7 @@ impl Changes {
     /// Adds the changes of another owner or of a shard of the same allocation.
     pub fn merge(&mut self, other: &Self) {
         self.versions.merge(&other.versions);
+        self.kinds.merge(&other.kinds);
         self.touched.merge(&other.touched);
         self.transactions.merge(&other.transactions);
     }

@@ -41,6 +41,8 @@ mod pairs;
 
 pub mod versions;
 
+mod kinds;
+
 mod touched;
 
 mod transactions;
@@ -61,6 +63,7 @@ pub use audit::{Audit, Content, Findings, Found, Half, IndexScan, OtherWriters, 
 pub use changes::{Changed, Changes};
 pub use intents::{Intent, Intents};
 pub use journal::{Journals, Recovered, Source, load, recover, save};
+pub use kinds::{KINDS_MAX, Kinds};
 pub use ledger::Ledger;
 pub use numbers::{Allocation, Share, Slot};
 pub use pairs::{Counts, DOCUMENTS_PER_PAGE, Page, State};

@@ -91,6 +91,12 @@ impl Version {
         }
     }
 
+    /// The same version with everything in doubt: nothing was acknowledged.
+    #[must_use]
+    pub const fn as_doubtful(self) -> Self {
+        Self { acknowledged: 0, ..self }
+    }
+
     pub(crate) const fn word(self) -> u64 {
         self.acknowledged as u64 | (self.sent as u64) << 32
     }

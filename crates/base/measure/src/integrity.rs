@@ -63,10 +63,11 @@ pub struct Integrity {
     /// Transactions with an unknown commit that were not checked, because the ledger keeps no more: an open question.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub unchecked_transactions: u64,
-    /// Increments (`$inc`) that the server acknowledged and that the documents' counters lack.
+    /// Updates that the server acknowledged and that the documents lack: increments (`$inc`), and other operators whose result
+    /// follows from the number of updates.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub lost_increments: u64,
-    /// Increments (`$inc`) that the documents' counters show beyond those sent.
+    /// Updates that the documents show beyond those sent.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub extra_increments: u64,
     /// Acknowledged documents that exist and that an index lacks, counted once for each such index.
@@ -96,6 +97,9 @@ pub struct Integrity {
     pub deleted: u64,
     /// Documents that another operation may have changed or removed.
     pub not_audited: u64,
+    /// The changes of the plan that the audit cannot judge, a sentence each. Nothing is proven about them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub not_judged: Vec<String>,
     /// Documents in the collection that are not of this run.
     pub foreign: u64,
     /// Whether the run knew of no other writer: the collection was empty before. Documents without receipt and stamp are phantoms then.
@@ -272,6 +276,7 @@ impl Integrity {
         self.examples.truncate(EXAMPLES_MAX);
         self.audit_s = self.audit_s.max(other.audit_s);
         self.validation_errors = self.validation_errors.max(other.validation_errors);
+        add_new(&mut self.not_judged, &other.not_judged);
         self.indexes.merge(&other.indexes);
         self.members.merge(&other.members);
         self.shards.merge(&other.shards);

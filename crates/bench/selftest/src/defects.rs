@@ -19,6 +19,9 @@ const UPDATE_EVERY: u64 = 500;
 /// An update of two counters and another field.
 const TWO_COUNTERS: &str =
     "phases.1.load.visit.operation={update: {update: {$inc: {visits: 1, pages: 3}, $set: {state: seen}}}}";
+/// Updates of several kinds, one of which each operation makes.
+const SEVERAL_KINDS: &str = "phases.1.load.visit.operation={update: {update: {one_of: [{$inc: {visits: 1}}, \
+    {$inc: {visits: -5, pages: 2}, $set: {state: seen}}, {$push: {tags: late}}]}}}";
 
 /// Lets a server forget one document in a million.
 ///
@@ -176,6 +179,44 @@ pub fn tear_updates() -> anyhow::Result<Finding> {
     Ok(Finding::of_defects("a server that halves one update in 500", 1, passed, honest(passed, figure)))
 }
 
+/// Lets a server forget one acknowledged update in 500, of several kinds.
+///
+/// # Errors
+/// The load cannot be sent, or its documents cannot be read back.
+pub fn forget_updates() -> anyhow::Result<Finding> {
+    let server = start(Defects { forget_update_every: Some(UPDATE_EVERY), ..Defects::default() })?;
+    let trial = trial::run_with("increments", &[SEVERAL_KINDS.to_owned()], server.address())?;
+    let found = trial.audit()?;
+    let introduced = victims(server.record().forgotten_updates);
+    let caught = ids(&trial, &found.examples.lost_increments);
+    // Several forgotten updates of one document may look like fewer.
+    let passed = found.lost_increments <= introduced.len() as u64
+        && found.extra_increments == 0
+        && same_documents(&caught, &introduced)
+        && documents_are_intact(&found);
+    let figure =
+        format!("{} forgotten, {} found lost, the same documents", introduced.len(), found.lost_increments);
+    Ok(Finding::of_defects("a server that forgets one update in 500", 1, passed, honest(passed, figure)))
+}
+
+/// Lets a server apply one update in 500 twice, of several kinds.
+///
+/// # Errors
+/// The load cannot be sent, or its documents cannot be read back.
+pub fn repeat_updates() -> anyhow::Result<Finding> {
+    let server = start(Defects { repeat_update_every: Some(UPDATE_EVERY), ..Defects::default() })?;
+    let trial = trial::run_with("increments", &[SEVERAL_KINDS.to_owned()], server.address())?;
+    let found = trial.audit()?;
+    let introduced = victims(server.record().repeated_updates);
+    let examples = &found.examples;
+    let caught = [ids(&trial, &examples.extra_increments), ids(&trial, &examples.lost_increments)].concat();
+    // A sum of positive and negative amounts may be too low because of a repeated negative one.
+    let passed =
+        found.extra_increments > 0 && same_documents(&caught, &introduced) && documents_are_intact(&found);
+    let figure = format!("{} repeated, all found, the same documents", introduced.len());
+    Ok(Finding::of_defects("a server that repeats one update in 500", 1, passed, honest(passed, figure)))
+}
+
 /// Lets a server drop one document in 10,000 from an index.
 ///
 /// # Errors
@@ -295,11 +336,16 @@ mod tests {
 
     #[test]
     fn every_seeded_defect_of_increments_indexes_and_reads_is_named_and_nothing_without_one() {
-        for check in [forget_increments, repeat_increments, tear_updates, unindex, stale, backwards] {
+        let increments = [forget_increments, repeat_increments, tear_updates];
+        let others = [forget_updates, repeat_updates, unindex, stale, backwards];
+        for check in increments.into_iter().chain(others) {
             let finding = check().unwrap();
             assert!(finding.passed, "{finding:?}");
         }
-        for overrides in [Vec::new(), vec![TWO_COUNTERS.to_owned()]] {
+        let every_operator = "phases.1.load.visit.operation={update: {update: {one_of: [{$inc: {visits: 2}}, \
+            {$max: {top: 3}}, {$max: {top: 9}}, {$set: {state: a}}, {$set: {state: b}}, {$addToSet: {tags: x}}]}}}";
+        let overrides = [TWO_COUNTERS, SEVERAL_KINDS, every_operator].map(|it| vec![it.to_owned()]);
+        for overrides in [Vec::new()].into_iter().chain(overrides) {
             let server = start(Defects::default()).unwrap();
             let trial = trial::run_with("increments", &overrides, server.address()).unwrap();
             let found = trial.audit().unwrap();

@@ -43,7 +43,7 @@ impl Finding {
 pub type Check = fn() -> anyhow::Result<Finding>;
 
 /// The checks of every self-test, about a minute.
-pub const CHECKS: [Check; 18] = [
+pub const CHECKS: [Check; 20] = [
     arithmetic::percentiles,
     arithmetic::merge,
     rate::rate,
@@ -55,6 +55,8 @@ pub const CHECKS: [Check; 18] = [
     defects::forget_increments,
     defects::repeat_increments,
     defects::tear_updates,
+    defects::forget_updates,
+    defects::repeat_updates,
     defects::unindex,
     defects::stale,
     defects::backwards,

@@ -160,6 +160,7 @@ fn integrity(subject: &Subject<'_>, audited: Audited) -> Integrity {
         unknown_absent: findings.unknown_absent,
         deleted: findings.deleted,
         not_audited: if counted { subject.ledger.counts().acknowledged } else { findings.not_audited },
+        not_judged: subject.setup.not_judged.clone(),
         foreign: findings.foreign,
         was_alone: subject.other_writers == OtherWriters::Excluded,
         foreign_runs: findings.other_runs.iter().map(|(run, count)| (other_run(*run), *count)).collect(),
@@ -200,6 +201,7 @@ fn unread(subject: &Subject<'_>, reason: String) -> Integrity {
         acknowledged: counts.acknowledged,
         rejected: counts.rejected,
         not_audited: counts.acknowledged + counts.unknown,
+        not_judged: subject.setup.not_judged.clone(),
         ..Integrity::default()
     }
 }

@@ -263,8 +263,8 @@ fn tell(integrity: &Integrity, id: RunId, path: &Path, args: &AuditArgs) -> Outc
         ("read, then gone", integrity.read_then_gone),
         ("half transactions", integrity.half_transactions),
         ("open transactions", integrity.unchecked_transactions),
-        ("lost increments", integrity.lost_increments),
-        ("extra increments", integrity.extra_increments),
+        ("lost updates", integrity.lost_increments),
+        ("extra updates", integrity.extra_increments),
         ("missing from index", integrity.missing_from_index),
         ("member differences", integrity.member_differences),
         ("on no shard", integrity.unplaced),
@@ -280,6 +280,8 @@ fn tell(integrity: &Integrity, id: RunId, path: &Path, args: &AuditArgs) -> Outc
         let name = format!("  of run {run}");
         print(&format!("  {name:<24}{count:>8}\n"));
     });
+    let not_judged = integrity.not_judged.iter();
+    not_judged.for_each(|sentence| print(&format!("{}\n", hanging(sentence, "  ", width))));
     integrity.examples.iter().for_each(|example| print(&format!("{}\n", hanging(example, "  ", width))));
     Ok(())
 }

@@ -192,3 +192,125 @@ fn an_audit_of_a_cluster_with_a_lagging_shard_finds_every_document_and_stays_ope
     let open = integrity["shards"]["open"][0].as_str().unwrap();
     assert!(open.starts_with("The shard shard1 lags"), "{open}");
 }
+
+/// A scenario that inserts 2,000 documents, and then sends 2,000 operations at `w: 1`.
+fn changes(collection: &str, operation: &str) -> String {
+    let text = inserts(collection, 10, "{documents: 2_000}").replace("{w: 1, j: true}", "{w: 1}");
+    let load = format!("{{operation: {operation}, arrivals: {{closed: {{writers: 2}}}}}}");
+    format!("{text}  - load:\n      change: {load}\n    stop: {{operations: 2_000}}\n")
+}
+
+/// Runs a scenario on a replica set that fails over once its log has this many entries.
+fn run_through_a_failover_at(set: &ReplicaSet, text: &str, entries: usize) -> Value {
+    let dir = tempfile::tempdir().unwrap();
+    let fail_over = || {
+        let (killed, _) = set.fail_over().unwrap();
+        set.restart(killed).unwrap();
+    };
+    let (output, run) = run(dir.path(), &set.uri(), text, || set.entries() >= entries, fail_over);
+    assert_eq!(output.status.code(), Some(4), "{}\n{}", run["reasons"], stderr(&output));
+    run["integrity"].clone()
+}
+
+fn hex(names: Vec<(String, bson::Bson)>) -> Vec<String> {
+    names.into_iter().filter_map(|(_, id)| Some(id.as_object_id()?.to_hex())).collect()
+}
+
+/// The documents of an integrity's examples.
+fn examples(integrity: &Value) -> Vec<String> {
+    let examples = integrity["examples"].as_array().unwrap().iter();
+    examples.map(|it| it.as_str().unwrap().rsplit(' ').next().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn a_run_is_told_which_updates_a_failover_rolled_back() {
+    for (collection, operation) in [
+        ("increments", "{update: {update: {$inc: {visits: 1}}}}"),
+        (
+            "kinds",
+            "{update: {update: {one_of: [{$inc: {visits: 1}}, {$inc: {visits: 5}}, {$push: {tags: x}}]}}}",
+        ),
+    ] {
+        let set = set(5);
+        let integrity = run_through_a_failover_at(&set, &changes(collection, operation), 800);
+        let rolled_back = hex(set.rolled_back_updates());
+        assert!(!rolled_back.is_empty() && set.rolled_back().is_empty());
+        assert_eq!(integrity["lost_increments"], rolled_back.len(), "{integrity}");
+        assert!(
+            rolled_back.iter().all(|id| examples(&integrity).contains(id)),
+            "{rolled_back:?}: {integrity}"
+        );
+        assert_eq!((&integrity["lost"], &integrity["corrupted"]), (&0.into(), &0.into()), "{integrity}");
+    }
+}
+
+#[test]
+fn a_run_is_told_which_transactions_a_failover_rolled_back() {
+    let set = set(5);
+    let operation = "{transaction: {operations: [{insert: {batch: 1}}, {replace: {}}]}}";
+    let integrity = run_through_a_failover_at(&set, &changes("transactions", operation), 1_500);
+    let rolled_back = [hex(set.rolled_back()), hex(set.rolled_back_updates())].concat();
+    let lost = integrity["lost"].as_u64().unwrap() as usize;
+    // A transaction of each writer may be rolled back without an answer.
+    assert!(lost > 0 && (lost..=lost + 4).contains(&rolled_back.len()), "{rolled_back:?}: {integrity}");
+    assert!(examples(&integrity).iter().all(|id| rolled_back.contains(id)), "{rolled_back:?}: {integrity}");
+    assert_eq!((&integrity["half_transactions"], &integrity["phantom"]), (&Value::Null, &0.into()));
+}
+
+#[test]
+fn a_run_is_told_what_members_whose_time_lags_rolled_back() {
+    let set = set(0);
+    [1, 2].into_iter().for_each(|member| set.delay(member, std::time::Duration::from_millis(20)));
+    let text = changes("delayed", "{insert: {}}");
+    let integrity = run_through_a_failover_at(&set, &text, 800);
+    let rolled_back = hex(set.rolled_back());
+    assert!(!rolled_back.is_empty());
+    assert_eq!(integrity["lost"], rolled_back.len(), "{integrity}");
+    assert!(examples(&integrity).iter().all(|id| rolled_back.contains(id)), "{integrity}");
+}
+
+#[test]
+fn a_member_whose_time_lags_is_compared_when_it_has_caught_up_and_else_left_open() {
+    for (delay_s, code, compared) in [(1, 0, 2), (3600, 3, 1)] {
+        let (set, dir) = (set(0), tempfile::tempdir().unwrap());
+        set.delay(2, std::time::Duration::from_secs(delay_s));
+        let lag_max = if compared == 2 { "30s" } else { "300ms" };
+        let text = inserts("late", 10, "{documents: 2_000}") + &format!("audit: {{lag_max: {lag_max}}}\n");
+        let (output, run) = run(dir.path(), &set.uri(), &text, || true, || {});
+        let members = &run["integrity"]["members"];
+        assert_eq!(output.status.code(), Some(code), "{members}: {}", stderr(&output));
+        assert_eq!(members["compared"].as_array().unwrap().len(), compared, "{members}");
+        let open = members["open"].to_string().contains(&set.addresses()[2].to_string());
+        assert_eq!(open, compared == 1, "{members}");
+    }
+}
+
+#[test]
+fn a_run_on_a_cluster_is_told_which_transactions_and_updates_a_shard_rolled_back() {
+    let shard = replica_set::Options { lag: 5, ..replica_set::Options::default() };
+    for operation in [
+        "{transaction: {operations: [{insert: {batch: 4}}, {replace: {}}]}}",
+        "{update: {update: {$inc: {visits: 1}}}}",
+    ] {
+        let options = sharded::Options { shard: shard.clone(), ..sharded::Options::default() };
+        let cluster = Cluster::start(&options).unwrap();
+        let (dir, set) = (tempfile::tempdir().unwrap(), cluster.shard(1));
+        let text = changes("changed", operation) + "shard: {key: {_id: hashed}}\n";
+        let fail_over = || {
+            let (killed, _) = set.fail_over().unwrap();
+            set.restart(killed).unwrap();
+        };
+        let (output, run) = run(dir.path(), &cluster.uri(), &text, || set.entries() >= 700, fail_over);
+        let integrity = &run["integrity"];
+        assert_eq!(output.status.code(), Some(4), "{operation}: {}\n{}", run["reasons"], stderr(&output));
+        let rolled_back = [hex(set.rolled_back()), hex(set.rolled_back_updates())].concat();
+        let lost: u64 = ["lost", "lost_increments"].iter().filter_map(|key| integrity[key].as_u64()).sum();
+        assert!(lost > 0 && lost as usize <= rolled_back.len(), "{operation}: {rolled_back:?}: {integrity}");
+        let named = integrity["examples"].as_array().unwrap().iter().filter_map(Value::as_str);
+        let mut named = named.filter(|it| it.starts_with("lost"));
+        assert!(
+            named.all(|it| rolled_back.iter().any(|id| it.ends_with(id))),
+            "{rolled_back:?}: {integrity}"
+        );
+    }
+}

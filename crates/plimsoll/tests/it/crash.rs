@@ -77,8 +77,13 @@ fn replacements_are_audited_except_the_last_ones() {
 }
 
 #[test]
-fn documents_without_operator_changes_are_audited() {
-    check("crash_update", "{update: {update: {$set: {n: {$number: {}}}}}}", 300..5_000);
+fn documents_with_operator_changes_are_found_although_the_last_ones_are_unrecorded() {
+    check("crash_update", "{update: {update: {$set: {n: {$number: {}}}}}}", 0..1);
+    check(
+        "crash_kinds",
+        "{update: {update: {one_of: [{$inc: {n: 1}}, {$inc: {n: -3}}, {$push: {l: 1}}]}}}",
+        0..1,
+    );
 }
 
 #[test]

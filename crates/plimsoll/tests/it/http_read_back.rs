@@ -111,8 +111,12 @@ const ORDERS: &str = "title: orders\nhttp: {url: \"http://127.0.0.1:1\"}\nphases
 
 /// The exit code and the result of a load.
 fn run(forgets: &'static [&'static str]) -> (Option<i32>, Value, String) {
+    run_text(ORDERS, forgets)
+}
+
+fn run_text(text: &str, forgets: &'static [&'static str]) -> (Option<i32>, Value, String) {
     let dir = tempfile::tempdir().unwrap();
-    let (file, out) = (scenario(dir.path(), ORDERS), dir.path().join("run"));
+    let (file, out) = (scenario(dir.path(), text), dir.path().join("run"));
     let url = format!("http://{}", Store { forgets, ..Store::default() }.serve());
     let words = ["run", file.to_str().unwrap(), "--json", "--server", &url, "--out", out.to_str().unwrap()];
     let output = plimsoll_with(&words);
@@ -139,6 +143,19 @@ fn a_service_that_keeps_every_document_is_read_back_in_full() {
         shown.contains("The service returned 500 of 500 acknowledged documents by their keys."),
         "{shown}"
     );
+}
+
+#[test]
+fn a_field_with_the_time_of_sending_is_named_as_not_judged() {
+    let text = ORDERS.replace("body: {n: {$number: {}}}", "body: {n: {$number: {}}, at: {$now: {}}}");
+    let (code, run, shown) = run_text(&text, &[]);
+    let sentence = "The field at of order is not judged: its value is the time of sending ($now).";
+    let integrity = &run["integrity"];
+    assert_eq!(
+        (code, &integrity["found"], &integrity["not_judged"]),
+        (Some(0), &json!(500), &json!([sentence]))
+    );
+    assert!(run["conclusions"].to_string().contains(sentence) && shown.contains("is not judged"), "{shown}");
 }
 
 /// A load whose read-back waits at a closed gate, after a first Ctrl-C that was answered.

@@ -22,6 +22,7 @@ const CURSORS_MAX: usize = 10_000;
 pub(crate) fn answer(store: &mut Store, request: &Request<'_>, out: &mut Vec<u8>) {
     match request.name {
         "insert" if transaction::is_part(request) => transaction::insert(store, request, out),
+        "update" if transaction::is_part(request) => transaction::update(store, request, out),
         "commitTransaction" => transaction::commit(store, request, out),
         "abortTransaction" => transaction::abort(store, request, out),
         "insert" => insert::insert(store, request, out),

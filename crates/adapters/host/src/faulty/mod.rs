@@ -28,7 +28,7 @@ pub(crate) mod flip;
 mod index;
 mod insert;
 pub(crate) mod store;
-mod transaction;
+pub(crate) mod transaction;
 mod update;
 
 use store::Store;

@@ -13,8 +13,15 @@ use super::{DamagedDocument, DefectLog, Defects, Duplicate, Flip, Options, flip}
 /// The cost of one entry of the defect log without its `_id`, in bytes.
 const RECORD_COST: u64 = 160;
 
-/// A document of an open transaction, with its namespace.
+/// A document or an update statement of an open transaction, with its namespace.
 pub(crate) type Kept = (String, Box<[u8]>);
+
+/// The writes of an open transaction.
+#[derive(Debug, Default)]
+pub(crate) struct Open {
+    pub(crate) documents: Vec<Kept>,
+    pub(crate) updates: Vec<Kept>,
+}
 
 /// The namespace and the key of a document.
 type Place = (String, Box<[u8]>);
@@ -42,8 +49,8 @@ pub(crate) struct Store {
     pub(crate) collections: BTreeMap<String, Collection>,
     pub(crate) cursors: HashMap<i64, Cursor>,
     pub(crate) cursors_opened: i64,
-    /// The documents of open transactions, with their namespaces, by session.
-    open: HashMap<Box<[u8]>, Vec<Kept>>,
+    /// The open transactions, by session.
+    open: HashMap<Box<[u8]>, Open>,
     committed: u64,
 }
 
@@ -197,30 +204,41 @@ impl Store {
         doubt_update_every.is_some_and(|every| is_chosen(self.updated, every, seed, 9))
     }
 
-    /// Keeps documents until the commit of their transaction. At the limit of open transactions all are forgotten: their clients are
+    /// Keeps writes until the commit of their transaction. At the limit of open transactions all are forgotten: their clients are
     /// presumed gone.
-    pub(crate) fn keep(&mut self, session: Box<[u8]>, starts: bool, documents: Vec<Kept>) {
+    pub(crate) fn keep(&mut self, session: Box<[u8]>, starts: bool, writes: Open) {
         if self.open.len() >= TRANSACTIONS_MAX {
             self.open.clear();
         }
         let kept = self.open.entry(session).or_default();
         if starts {
-            kept.clear();
+            *kept = Open::default();
         }
-        kept.extend(documents);
+        kept.documents.extend(writes.documents);
+        kept.updates.extend(writes.updates);
     }
 
-    /// Forgets the documents of a transaction.
+    /// The writes of a session's open transaction.
+    pub(crate) fn open(&self, session: &[u8]) -> Option<&Open> {
+        self.open.get(session)
+    }
+
+    /// Forgets all open transactions.
+    pub(crate) fn abort_all(&mut self) {
+        self.open.clear();
+    }
+
+    /// Forgets the writes of a transaction.
     pub(crate) fn abort(&mut self, session: &[u8]) {
         self.open.remove(session);
     }
 
-    /// Stores the documents of a transaction, or the first half of them. Each stored document may get a
-    /// further defect.
-    pub(crate) fn commit(&mut self, session: &[u8]) -> Commit {
-        let documents = self.open.remove(session).unwrap_or_default();
+    /// Stores the documents of a transaction, or the first half of them, and returns the updates that are to follow. Each stored
+    /// document may get a further defect.
+    pub(crate) fn commit(&mut self, session: &[u8]) -> (Commit, Vec<Kept>) {
+        let Open { documents, updates } = self.open.remove(session).unwrap_or_default();
         if !self.has_room_for(&documents) {
-            return Commit::Refused;
+            return (Commit::Refused, Vec::new());
         }
         self.committed += 1;
         let defects = self.options.defects;
@@ -231,10 +249,10 @@ impl Store {
             // All documents fit into memory, so none is refused.
             self.insert(namespace, document).unwrap_or_default();
         }
-        let Some((namespace, missing)) = documents.get(kept) else { return Commit::Whole };
+        let Some((namespace, missing)) = documents.get(kept) else { return (Commit::Whole, updates) };
         let victim = self.victim(namespace, missing);
         self.record.halved.push(victim);
-        Commit::Half
+        (Commit::Half, Vec::new())
     }
 
     /// Whether all documents are new and fit into memory, even with defects.

@@ -1,8 +1,10 @@
-//! Executes transactions of inserts: keeps their documents until the commit, and stores all of them, or one half.
+//! Executes transactions of inserts and updates: keeps them until the commit, and then executes all of them, or one half of
+//! the inserts.
 
 use bson::{RawDocument, doc, rawdoc};
 
-use super::store::{Commit, Store};
+use super::store::{Commit, Open, Store};
+use super::update;
 use crate::serve::{Request, reply};
 
 /// MongoDB's error code for a write conflict.
@@ -22,15 +24,39 @@ pub(crate) fn insert(store: &mut Store, request: &Request<'_>, out: &mut Vec<u8>
     let documents = request.documents("documents").map(|it| (namespace.clone(), it.as_bytes().into()));
     let documents: Vec<_> = documents.collect();
     reply::counted(out, documents.len());
-    let starts = request.body.get_bool("startTransaction").unwrap_or(false);
-    store.keep(session, starts, documents);
+    store.keep(session, starts(request), Open { documents, ..Open::default() });
+}
+
+/// Keeps updates by `_id` until the commit.
+pub(crate) fn update(store: &mut Store, request: &Request<'_>, out: &mut Vec<u8>) {
+    let Some(session) = session(request.body) else { return no_session(out) };
+    let namespace = request.namespace().to_string();
+    let matched = request.documents("updates").map(|statement| update::matched(store, &namespace, statement));
+    match matched.sum::<Result<usize, _>>() {
+        Ok(count) => {
+            reply::modified(out, count);
+            let updates = request.documents("updates").map(|it| (namespace.clone(), it.as_bytes().into()));
+            let updates = updates.collect();
+            store.keep(session, starts(request), Open { updates, ..Open::default() });
+        }
+        Err(refused) => update::refuse(refused, out),
+    }
+}
+
+/// Whether a command begins a transaction.
+pub(crate) fn starts(request: &Request<'_>) -> bool {
+    request.body.get_bool("startTransaction").unwrap_or(false)
 }
 
 /// Commits a transaction. If only its first half was stored, the answer leaves the outcome unknown, as a lost
 /// answer does.
 pub(crate) fn commit(store: &mut Store, request: &Request<'_>, out: &mut Vec<u8>) {
     let Some(session) = session(request.body) else { return no_session(out) };
-    match store.commit(&session) {
+    let (commit, updates) = store.commit(&session);
+    for (namespace, statement) in &updates {
+        update::execute(store, (namespace, request.connection), statement);
+    }
+    match commit {
         Commit::Whole => reply::ok(out),
         Commit::Half => reply::append(
             out,
@@ -66,6 +92,6 @@ fn no_session(out: &mut Vec<u8>) {
 }
 
 /// The bytes of the session's identifier.
-fn session(body: &RawDocument) -> Option<Box<[u8]>> {
+pub(crate) fn session(body: &RawDocument) -> Option<Box<[u8]>> {
     body.get_document("lsid").ok().map(|session| session.as_bytes().into())
 }

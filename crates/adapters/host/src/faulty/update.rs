@@ -1,4 +1,4 @@
-//! Executes `update` by `_id`: a replacement, or an increment of integers.
+//! Executes `update` by `_id`: a replacement, or operators on integers, lists and whole fields.
 
 use bson::{Bson, Document, RawDocument, RawDocumentBuf, rawdoc};
 
@@ -9,7 +9,7 @@ use crate::serve::{Request, reply};
 
 /// Why an update is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Refused(&'static str);
+pub(super) struct Refused(&'static str);
 
 pub(crate) fn update(store: &mut Store, request: &Request<'_>, out: &mut Vec<u8>) {
     let namespace = request.namespace().to_string();
@@ -20,14 +20,32 @@ pub(crate) fn update(store: &mut Store, request: &Request<'_>, out: &mut Vec<u8>
                 count += usize::from(matched);
                 in_doubt |= matched && store.doubts_last_update();
             }
-            Err(Refused(what)) => {
-                let message =
-                    format!("the faulty server does not support {what}: it updates one document by _id");
-                return reply::error(out, 238, "NotImplemented", &message);
-            }
+            Err(refused) => return refuse(refused, out),
         }
     }
     if in_doubt { modified_in_doubt(out, count) } else { reply::modified(out, count) }
+}
+
+/// Answers that an update is refused.
+pub(super) fn refuse(Refused(what): Refused, out: &mut Vec<u8>) {
+    let message = format!("the faulty server does not support {what}: it updates one document by _id");
+    reply::error(out, 238, "NotImplemented", &message);
+}
+
+/// The number of documents that a statement would update.
+pub(super) fn matched(store: &Store, namespace: &str, statement: &RawDocument) -> Result<usize, Refused> {
+    let filter = statement.get_document("q").ok().and_then(|filter| Filter::parse(filter).ok());
+    let Some(Filter::Key(key)) = filter else { return Err(Refused("this filter in a transaction")) };
+    let Some(stored) = store.document(namespace, &key) else { return Ok(0) };
+    let update = statement.get_document("u").map_err(|_| Refused("this form of update"))?;
+    changed(stored, update).map(|_| 1)
+}
+
+/// Executes a statement that [`matched`] accepted. A document that is gone is not updated.
+pub(super) fn execute(store: &mut Store, place: (&str, u64), statement: &[u8]) {
+    if let Ok(statement) = RawDocument::from_bytes(statement) {
+        update_one(store, place, statement).unwrap_or_default();
+    }
 }
 
 /// Answers that the updates were applied, and that their write concern failed.
@@ -80,12 +98,12 @@ fn changed(stored: &[u8], update: &RawDocument) -> Result<Box<[u8]>, Refused> {
     let update = Document::try_from(update).map_err(|_| Refused("this form of update"))?;
     let mut document = Document::from_reader(stored).map_err(|_| Refused("this document"))?;
     match update.keys().next().map(String::as_str) {
-        Some("$inc" | "$set") if update.keys().all(|it| ["$inc", "$set"].contains(&it.as_str())) => {
-            let fields = |operator: &str| update.get_document(operator).into_iter().flatten();
-            fields("$inc").try_for_each(|(field, step)| increment(&mut document, field, step))?;
-            document.extend(fields("$set").map(|(field, value)| (field.clone(), value.clone())));
+        Some(operator) if operator.starts_with('$') => {
+            for (operator, fields) in &update {
+                let fields = fields.as_document().ok_or(Refused("this form of update"))?;
+                fields.iter().try_for_each(|(field, value)| apply(&mut document, operator, field, value))?;
+            }
         }
-        Some(operator) if operator.starts_with('$') => return Err(Refused("this operator")),
         _ => {
             let id = document.remove("_id").unwrap_or(Bson::Null);
             document = Document::from_iter([("_id".to_owned(), id)]);
@@ -93,6 +111,31 @@ fn changed(stored: &[u8], update: &RawDocument) -> Result<Box<[u8]>, Refused> {
         }
     }
     Ok(document.to_vec().map_err(damaged)?.into_boxed_slice())
+}
+
+/// Applies one operator to one field.
+fn apply(document: &mut Document, operator: &str, field: &str, value: &Bson) -> Result<(), Refused> {
+    match operator {
+        "$inc" => return increment(document, field, value),
+        "$set" => {
+            document.insert(field, value.clone());
+        }
+        "$max" => {
+            let before = document.get(field).map(wide).transpose()?;
+            if before.is_none_or(|before| wide(value).is_ok_and(|value| value > before)) {
+                document.insert(field, value.clone());
+            }
+        }
+        "$push" | "$addToSet" => {
+            let list = document.entry(field.to_owned()).or_insert_with(|| Bson::Array(Vec::new()));
+            let list = list.as_array_mut().ok_or(Refused("a list in another field"))?;
+            if operator == "$push" || !list.contains(value) {
+                list.push(value.clone());
+            }
+        }
+        _ => return Err(Refused("this operator")),
+    }
+    Ok(())
 }
 
 /// Adds `step` to an integer field, or inserts the field. A sum that does not fit into 32 bits is stored in
@@ -114,7 +157,7 @@ fn wide(value: &Bson) -> Result<i64, Refused> {
     match value {
         Bson::Int32(value) => Ok(i64::from(*value)),
         Bson::Int64(value) => Ok(*value),
-        _ => Err(Refused("$inc of other than integers")),
+        _ => Err(Refused("arithmetic on other than integers")),
     }
 }
 
@@ -147,6 +190,17 @@ mod tests {
     }
 
     #[test]
+    fn an_update_raises_integers_and_appends_to_lists() {
+        let stored = || doc! {"_id": 1, "n": 5, "l": [1]};
+        check(stored(), doc! {"$max": {"n": 7, "m": 2}}, Ok(doc! {"_id": 1, "n": 7, "l": [1], "m": 2}));
+        check(stored(), doc! {"$max": {"n": 4}}, Ok(stored()));
+        check(stored(), doc! {"$push": {"l": 1}}, Ok(doc! {"_id": 1, "n": 5, "l": [1, 1]}));
+        check(stored(), doc! {"$addToSet": {"l": 1}}, Ok(stored()));
+        check(stored(), doc! {"$addToSet": {"l": 2}}, Ok(doc! {"_id": 1, "n": 5, "l": [1, 2]}));
+        check(stored(), doc! {"$push": {"n": 2}}, Err(Refused("a list in another field")));
+    }
+
+    #[test]
     fn an_update_in_part_lacks_the_last_of_several_increments() {
         let check = |update: Document, expected: Document| {
             let part = without_last_step(&RawDocumentBuf::try_from(update).unwrap());
@@ -161,7 +215,8 @@ mod tests {
         let stored = || doc! {"_id": 1, "t": "x"};
         check(stored(), doc! {"$mul": {"n": 2}}, Err(Refused("this operator")));
         check(stored(), doc! {"$inc": {"n": 2}, "$mul": {"n": 2}}, Err(Refused("this operator")));
-        check(stored(), doc! {"$inc": {"t": 1}}, Err(Refused("$inc of other than integers")));
-        check(stored(), doc! {"$inc": {"n": 0.5}}, Err(Refused("$inc of other than integers")));
+        check(stored(), doc! {"$inc": {"t": 1}}, Err(Refused("arithmetic on other than integers")));
+        let half = doc! {"$inc": {"n": 0.5}};
+        check(stored(), half, Err(Refused("arithmetic on other than integers")));
     }
 }

@@ -5,10 +5,13 @@
 //! log that is not older than its own. So a write that a majority has survives every election, and a write
 //! that fewer have may be rolled back. A secondary lacks the primary's last entries, as many as the lag,
 //! until a command waits for a majority. Members store documents as the faulty server does, without defects;
-//! they support retryable writes and no transactions.
+//! they support retryable writes, and transactions of inserts and updates. A transaction is stored when its commit is in the log;
+//! a new primary aborts the open ones. A member may lag by time, as MongoDB's delayed members do: it gets no entry
+//! before the entry has that age.
 
 use std::net::{SocketAddr, TcpListener};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use bson::Bson;
 
@@ -122,6 +125,12 @@ impl ReplicaSet {
         stored.map_or(0, |collection| collection.len())
     }
 
+    /// The number of the primary's entries so far: one for each write, each part of a transaction, and each election.
+    pub fn entries(&self) -> usize {
+        let state = self.shared.state();
+        state.primary().map_or(0, |primary| state.members[primary].len())
+    }
+
     /// The number of the primary's last entries that no majority has.
     pub fn unconfirmed(&self) -> usize {
         let state = self.shared.state();
@@ -191,6 +200,12 @@ impl ReplicaSet {
         self.shared.change(|state| state.is_held = is_held);
     }
 
+    /// A member gets each entry only when the entry is this old. Writes that wait for a majority do not hasten it.
+    pub fn delay(&self, member: usize, age: Duration) {
+        let delay_ns = u64::try_from(age.as_nanos()).unwrap_or(u64::MAX);
+        self.shared.change(|state| state.members[member].delay_ns = delay_ns);
+    }
+
     /// A member silently loses the document at `position` in its order of a collection,
     /// `database.collection`. Returns the document's `_id`.
     pub fn lose(&self, member: usize, namespace: &str, position: usize) -> Option<Bson> {
@@ -206,6 +221,12 @@ impl ReplicaSet {
     /// inserts. A member rolls back when it follows a new primary.
     pub fn rolled_back(&self) -> Vec<(String, Bson)> {
         self.shared.state().rolled_back()
+    }
+
+    /// The documents of rolled back updates, also of those in transactions, once for each update: `database.collection` and
+    /// `_id`. An update that its client sent again to the primary is not one of them.
+    pub fn rolled_back_updates(&self) -> Vec<(String, Bson)> {
+        self.shared.state().rolled_back_updates()
     }
 
     /// The primary's document at a position.

@@ -10,6 +10,7 @@ use super::shared::Shared;
 use super::state::State;
 use super::write_concern::{WriteConcern, milliseconds};
 use crate::faulty::commands;
+use crate::faulty::transaction;
 use crate::serve::{Request, Service, common, reply};
 
 /// An error code of MongoDB with its name.
@@ -18,6 +19,7 @@ type Code = (i32, &'static str);
 const WRITE_CONCERN_TIMEOUT: Code = (64, "WriteConcernTimeout");
 const NOT_PRIMARY: Code = (10107, "NotWritablePrimary");
 const NO_SECONDARY_OK: Code = (13435, "NotPrimaryNoSecondaryOk");
+const NO_SUCH_TRANSACTION: Code = (251, "NoSuchTransaction");
 const INTERRUPTED: Code = (11602, "InterruptedDueToReplStateChange");
 
 /// The service of one member.
@@ -31,10 +33,9 @@ impl Service for MemberService {
     fn answer(&self, request: &Request<'_>, out: &mut Vec<u8>) {
         match request.name {
             "hello" | "isMaster" | "ismaster" => append(out, &self.hello(request.body)),
-            "insert" if matches!(request.body.get_bool("autocommit"), Ok(false)) => {
-                reply::error(out, 238, "NotImplemented", "the simulated replica set has no transactions");
+            "insert" | "update" | "create" | "drop" | "commitTransaction" | "abortTransaction" => {
+                self.write(request, out);
             }
-            "insert" | "update" | "create" | "drop" => self.write(request, out),
             "find" | "count" | "listCollections" | "listIndexes" => self.read(request, out),
             "getMore" | "killCursors" => self.execute(&mut self.shared.state(), request, out),
             "replSetStepDown" => self.step_down(request, out),
@@ -72,8 +73,12 @@ impl MemberService {
             drop(state);
             return self.refuse(request, NOT_PRIMARY, out);
         };
+        if state.members[self.index].lacks_transaction(request) {
+            drop(state);
+            return self.refuse(request, NO_SUCH_TRANSACTION, out);
+        }
         let answer = state.write(self.index, request);
-        let concern = WriteConcern::of(request.body, state.majority());
+        let concern = concern(request, state.majority());
         match self.confirm(state, term, &concern) {
             Ok(_) => out.extend_from_slice(&answer),
             Err(error) => append(out, &in_doubt(request, &answer, error)),
@@ -139,6 +144,16 @@ impl MemberService {
     }
 }
 
+/// The write concern of a command. The commit confirms the writes of a transaction.
+fn concern(request: &Request<'_>, majority: usize) -> WriteConcern {
+    if is_open_part(request) { WriteConcern::alone() } else { WriteConcern::of(request.body, majority) }
+}
+
+/// Whether a command belongs to a transaction and does not commit it.
+fn is_open_part(request: &Request<'_>) -> bool {
+    transaction::is_part(request) && request.name != "commitTransaction"
+}
+
 /// The answer to a write that was executed, but not confirmed by enough members.
 fn in_doubt(request: &Request<'_>, answer: &[u8], (code, name): Code) -> Document {
     let mut answer = Document::from_reader(answer).unwrap_or_default();
@@ -150,8 +165,13 @@ fn in_doubt(request: &Request<'_>, answer: &[u8], (code, name): Code) -> Documen
     answer
 }
 
-/// Marks an error as retryable, if the write has a number.
+/// Marks an error as retryable, if the write has a number. A failed part of a transaction ends the transaction.
 fn label(request: &Request<'_>, answer: &mut Document) {
+    let code = answer.get_i32("code").unwrap_or(0);
+    if is_open_part(request) || code == NO_SUCH_TRANSACTION.0 {
+        answer.insert("errorLabels", ["TransientTransactionError"]);
+        return;
+    }
     if retryable(request).is_some() {
         answer.insert("errorLabels", ["RetryableWriteError"]);
     }

@@ -3,7 +3,12 @@
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use plimsoll_measure::clock;
+
 use super::state::State;
+
+/// The longest pause between two looks at the set.
+const TICK: Duration = Duration::from_millis(10);
 
 /// The set that all members share.
 #[derive(Debug)]
@@ -21,7 +26,9 @@ impl Shared {
     }
 
     pub fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.now = clock::now();
+        state
     }
 
     /// Changes the set, and wakes all commands that wait.
@@ -38,8 +45,20 @@ impl Shared {
         limit: Duration,
         mut is_done: impl FnMut(&mut State) -> bool,
     ) -> (MutexGuard<'a, State>, bool) {
-        let waited = self.changed.wait_timeout_while(state, limit, |state| !is_done(state));
-        let (state, ended) = waited.unwrap_or_else(PoisonError::into_inner);
-        (state, !ended.timed_out())
+        let (mut state, started) = (state, clock::now());
+        loop {
+            if is_done(&mut state) {
+                return (state, true);
+            }
+            let waited = Duration::from_nanos(clock::now().since(started));
+            let left = limit.saturating_sub(waited);
+            if left.is_zero() {
+                return (state, false);
+            }
+            // Entries grow old without an event.
+            let woken = self.changed.wait_timeout(state, left.min(TICK));
+            state = woken.unwrap_or_else(PoisonError::into_inner).0;
+            state.now = clock::now();
+        }
     }
 }

@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
+use plimsoll_measure::clock::Instant;
 use plimsoll_measure::random::{STEP, mix};
 
-use super::member::{DocumentName, Member};
+use super::member::{DocumentName, Entry, Member};
 use super::{NotElected, Options};
 use crate::serve::Request;
 
@@ -19,13 +20,17 @@ pub(crate) struct State {
     pub is_held: bool,
     /// Whether the set is being dropped, so that all waits end.
     pub is_closing: bool,
-    rolled_back: Vec<DocumentName>,
+    /// The present moment, as the holder of the lock read it.
+    pub now: Instant,
+    /// The entries that members removed when they followed a new primary.
+    removed: Vec<Entry>,
 }
 
 impl State {
     pub fn new(options: Options) -> Self {
         let members = (0..options.members).map(|_| Member::new(options.memory_bytes_max)).collect();
-        Self { members, options, term: 0, is_held: false, is_closing: false, rolled_back: Vec::new() }
+        let (is_held, is_closing) = (false, false);
+        Self { members, options, term: 0, is_held, is_closing, now: Instant::default(), removed: Vec::new() }
     }
 
     /// The number of members that are a majority.
@@ -61,7 +66,7 @@ impl State {
             member.leads = None;
         }
         self.members[candidate].leads = Some(self.term);
-        self.members[candidate].append(self.term, None);
+        self.members[candidate].append(self.term, None, self.now);
         self.changed();
         self.replicate(candidate, usize::MAX);
         Ok(())
@@ -87,14 +92,15 @@ impl State {
         let end = wanted.min(len).max(len.saturating_sub(self.options.lag));
         for index in (0..self.members.len()).filter(|index| *index != primary) {
             if self.members[index].is_connected() {
-                self.copy(primary, index, end);
+                let delay_ns = self.members[index].delay_ns;
+                self.copy(primary, index, end.min(self.members[primary].len_before(self.now, delay_ns)));
             }
         }
     }
 
     fn copy(&mut self, from: usize, to: usize, end: usize) {
         if let Ok([from, to]) = self.members.get_disjoint_mut([from, to]) {
-            self.rolled_back.extend(to.follow(from, end));
+            self.removed.extend(to.follow(from, end));
         }
     }
 
@@ -115,6 +121,10 @@ impl State {
     /// Handles a client's greeting of a member. Greetings stand for the passing of time: at each greeting of
     /// the primary, the secondaries get the entries that the primary had at the greeting before.
     pub fn greet(&mut self, index: usize) {
+        if self.members[index].leads.is_none() {
+            // A member with a delay gets the entries that are old enough by now.
+            return self.primary().into_iter().for_each(|primary| self.replicate(primary, 0));
+        }
         let len = self.members[index].len();
         let greeted = std::mem::replace(&mut self.members[index].greeted, len);
         self.replicate(index, greeted);
@@ -154,7 +164,7 @@ impl State {
         if let Some(answer) = member.recorded(request) {
             return answer;
         }
-        let answer = member.append(member.leads.unwrap_or_default(), Some(request.bytes));
+        let answer = member.append(member.leads.unwrap_or_default(), Some(request.bytes), self.now);
         self.replicate(primary, 0);
         answer
     }
@@ -171,6 +181,18 @@ impl State {
             let collection = stored.and_then(|stored| stored.collections.get(namespace));
             collection.is_none_or(|collection| !collection.has_id(id))
         };
-        self.rolled_back.iter().filter(is_missing).cloned().collect()
+        self.removed.iter().flat_map(|entry| &entry.inserted).filter(is_missing).cloned().collect()
+    }
+
+    /// The documents of rolled back updates, once for each update. An update that was sent again to the primary is not rolled
+    /// back.
+    pub fn rolled_back_updates(&self) -> Vec<DocumentName> {
+        let primary = self.primary().map(|index| &self.members[index]);
+        let is_repeated = |entry: &Entry| {
+            let write = entry.write.as_ref();
+            write.zip(primary).is_some_and(|(write, primary)| primary.has(write))
+        };
+        let removed = self.removed.iter().filter(|entry| !is_repeated(entry));
+        removed.flat_map(|entry| &entry.updated).cloned().collect()
     }
 }

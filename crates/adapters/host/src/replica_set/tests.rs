@@ -205,3 +205,102 @@ fn greetings_tell_the_last_entry_and_the_last_one_of_a_majority() {
     assert_eq!(times(), [2, 1]);
     assert_eq!(times(), [2, 2], "time passes between greetings");
 }
+
+/// A part of the transaction with this number, or its end.
+fn part(mut command: Document, number: i64, is_first: bool) -> Document {
+    command.extend(doc! {"lsid": {"id": 9}, "txnNumber": number, "autocommit": false, "$db": "d"});
+    if is_first {
+        command.insert("startTransaction", true);
+    }
+    command
+}
+
+fn insert_part(number: i64, id: i32, is_first: bool) -> Document {
+    part(doc! {"insert": "c", "documents": [{"_id": id, "n": 0}]}, number, is_first)
+}
+
+fn update_part(number: i64, id: i32) -> Document {
+    part(doc! {"update": "c", "updates": [{"q": {"_id": id}, "u": {"$inc": {"n": 1}}}]}, number, false)
+}
+
+fn commit(number: i64, w: impl Into<Bson>) -> Document {
+    let mut commit = doc! {"commitTransaction": 1};
+    commit.insert("writeConcern", doc! {"w": w.into()});
+    let mut commit = part(commit, number, false);
+    commit.insert("$db", "admin");
+    commit
+}
+
+fn ids(names: Vec<(String, Bson)>) -> Vec<i32> {
+    names.into_iter().filter_map(|(_, id)| id.as_i32()).collect()
+}
+
+#[test]
+fn a_transaction_is_stored_when_it_is_committed_and_a_repeated_commit_has_the_same_answer() {
+    let set = set(0);
+    insert(&set, 0, 1, "majority");
+    assert_eq!(ask(&set, 0, insert_part(1, 2, true)).get_i32("n").unwrap(), 1);
+    assert_eq!(ask(&set, 0, update_part(1, 1)).get_i32("n").unwrap(), 1);
+    assert_eq!(counts(&set), [1, 1, 1]);
+    let answer = ask(&set, 0, commit(1, "majority"));
+    assert_eq!((answer.get_f64("ok").unwrap(), counts(&set)), (1.0, [2, 2, 2]), "{answer}");
+    set.fail_over().unwrap();
+    let primary = set.primary().unwrap();
+    assert_eq!(ask(&set, primary, commit(1, "majority")), answer);
+    assert_eq!(ask(&set, 1, insert_part(2, 3, true)).get_i32("n").is_ok(), primary == 1);
+    let found = ask(&set, primary, doc! {"find": "c", "filter": {"_id": 1}, "$db": "d"});
+    let first = &found.get_document("cursor").unwrap().get_array("firstBatch").unwrap()[0];
+    assert_eq!(first.as_document().unwrap().get_i32("n").unwrap(), 1, "{found}");
+}
+
+#[test]
+fn a_new_primary_does_not_know_the_open_transactions_of_the_old_one() {
+    let set = set(0);
+    ask(&set, 0, insert_part(1, 1, true));
+    set.fail_over().unwrap();
+    let primary = set.primary().unwrap();
+    for command in [insert_part(1, 2, false), commit(1, "majority")] {
+        let refused = ask(&set, primary, command);
+        assert_eq!(code(&refused), 251, "{refused}");
+        assert_eq!(refused.get_array("errorLabels").unwrap(), &[Bson::from("TransientTransactionError")]);
+    }
+    assert_eq!(count(&set, primary), 0);
+}
+
+#[test]
+fn a_failover_names_rolled_back_updates_and_transactions_but_none_that_was_sent_again() {
+    let set = set(4);
+    let update = |number: i64| {
+        let updates = [doc! {"q": {"_id": 1}, "u": {"$inc": {"n": 1}}}];
+        let (session, concern) = (doc! {"id": 7}, doc! {"w": 1});
+        doc! {
+            "update": "c", "updates": updates, "lsid": session, "txnNumber": number, "writeConcern": concern,
+            "$db": "d",
+        }
+    };
+    insert(&set, 0, 1, "majority");
+    ask(&set, 0, update(1));
+    ask(&set, 0, insert_part(1, 2, true));
+    ask(&set, 0, update_part(1, 1));
+    ask(&set, 0, commit(1, 1));
+    assert_eq!(count(&set, 0), 2);
+    let (killed, winner) = set.fail_over().unwrap();
+    set.restart(killed).unwrap();
+    let rolled_back = || (ids(set.rolled_back()), ids(set.rolled_back_updates()));
+    assert_eq!(rolled_back(), (vec![2], vec![1, 1]));
+    assert_eq!(ask(&set, winner, update(1)).get_i32("n").unwrap(), 1);
+    assert_eq!(rolled_back(), (vec![2], vec![1]), "the update was sent again");
+}
+
+#[test]
+fn a_member_with_a_delay_gets_entries_of_that_age_and_no_others() {
+    let set = set(0);
+    set.delay(2, Duration::from_secs(3600));
+    insert(&set, 0, 1, "majority");
+    assert_eq!(counts(&set), [1, 1, 0]);
+    set.delay(2, Duration::from_millis(1));
+    while count(&set, 2) == 0 {
+        ask(&set, 2, doc! {"hello": 1, "$db": "admin"});
+    }
+    assert_eq!(counts(&set), [1, 1, 1]);
+}

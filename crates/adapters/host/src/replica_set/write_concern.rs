@@ -28,6 +28,11 @@ impl WriteConcern {
         Self { members, limit: limit.unwrap_or(WAIT_MAX) }
     }
 
+    /// This member alone, without a wait.
+    pub const fn alone() -> Self {
+        Self { members: 1, limit: WAIT_MAX }
+    }
+
     /// The majority, without a time limit.
     pub const fn majority(members: usize) -> Self {
         Self { members, limit: WAIT_MAX }

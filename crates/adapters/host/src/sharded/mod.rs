@@ -188,6 +188,33 @@ mod tests {
         ask(cluster, router, doc! {"insert": "c", "documents": documents, "ordered": false, "$db": "d"})
     }
 
+    /// A command of the transaction with this number; the answer may be an error.
+    fn part(cluster: &Cluster, number: i64, mut command: Document) -> Document {
+        command.extend(doc! {"lsid": {"id": 9}, "txnNumber": number, "autocommit": false, "$db": "d"});
+        if command.contains_key("insert") {
+            command.insert("startTransaction", true);
+        }
+        Client::of(cluster.addresses()[0]).ask(&RawDocumentBuf::try_from(command).unwrap())
+    }
+
+    #[test]
+    fn a_transaction_is_stored_on_all_of_its_shards_with_its_commit_or_on_none() {
+        let cluster = cluster(1);
+        shard(&cluster);
+        let insert = |number, names: [&str; 2]| {
+            let documents = names.map(|name| doc! {"_id": name, "customer": name});
+            part(&cluster, number, doc! {"insert": "c", "documents": documents.to_vec()})
+        };
+        let documents = || [0, 1].map(|shard| cluster.shard(shard).documents("d.c"));
+        assert_eq!(insert(1, ["a", "z"]).get_i32("n").unwrap(), 2);
+        assert_eq!(documents(), [0, 0]);
+        let commit = |number| part(&cluster, number, doc! {"commitTransaction": 1});
+        assert_eq!((commit(1).get_f64("ok").unwrap(), documents()), (1.0, [1, 1]));
+        insert(2, ["b", "y"]);
+        cluster.shard(1).fail_over().unwrap();
+        assert_eq!((commit(2).get_i32("code").unwrap(), documents()), (251, [1, 1]));
+    }
+
     fn received(cluster: &Cluster, name: &str) -> [u64; 2] {
         [0, 1].map(|shard| cluster.received(shard).get(name).copied().unwrap_or(0))
     }

@@ -9,11 +9,15 @@ use bson::{Bson, Document, RawDocument, RawDocumentBuf, doc, rawdoc};
 use super::Options;
 use super::catalogue::{Catalogue, Sharded};
 use super::shard::Shard;
+use crate::faulty::transaction;
 use crate::replica_set::service::append;
 use crate::serve::{Request, Service, common};
 
 /// The limit of open cursors. At the limit all are closed: their clients are presumed gone.
 const CURSORS_MAX: usize = 10_000;
+
+/// The limit of sessions with transactions.
+const TRANSACTIONS_MAX: usize = 10_000;
 
 /// An address at which nothing listens.
 const UNREACHABLE: &str = "127.0.0.1:1";
@@ -25,6 +29,8 @@ pub(super) struct Router {
     pub catalogue: Arc<Mutex<Catalogue>>,
     cursors: Mutex<HashMap<i64, Cursor>>,
     cursors_opened: AtomicU64,
+    /// The shards of each session's last transaction.
+    transactions: Mutex<HashMap<Box<[u8]>, Vec<usize>>>,
     /// The number of received commands, without greetings.
     pub commands: AtomicU64,
     /// Whether finds return documents that another shard owns.
@@ -53,9 +59,9 @@ impl Service for Router {
 
 impl Router {
     pub fn new(shards: Arc<Vec<Shard>>, catalogue: Arc<Mutex<Catalogue>>, options: &Options) -> Self {
-        let (cursors, cursors_opened, commands) = Default::default();
+        let (cursors, cursors_opened, commands, transactions) = Default::default();
         let Options { shows_orphans, is_private, .. } = *options;
-        Self { shards, catalogue, cursors, cursors_opened, commands, shows_orphans, is_private }
+        Self { shards, catalogue, cursors, cursors_opened, transactions, commands, shows_orphans, is_private }
     }
 
     fn catalogue(&self) -> MutexGuard<'_, Catalogue> {
@@ -68,6 +74,9 @@ impl Router {
 
     /// The answer to a command; none for commands that every server answers alike.
     fn respond(&self, request: &Request<'_>) -> Option<Document> {
+        if transaction::starts(request) {
+            self.begin(request);
+        }
         Some(match request.name {
             "hello" | "isMaster" | "ismaster" => greeting(),
             "insert" => self.insert(request),
@@ -76,6 +85,7 @@ impl Router {
             "killCursors" => self.kill_cursors(request),
             "count" => self.sum(request, self.targets(request, "query")),
             "update" => self.sum(request, self.targets_of_updates(request)),
+            "commitTransaction" | "abortTransaction" => self.end(request),
             "create" | "listCollections" | "listIndexes" => self.shards[0].ask(&whole(request)),
             "drop" => self.drop_collection(request),
             "listShards" => {
@@ -147,7 +157,7 @@ impl Router {
         for (shard, (indexes, documents)) in parts {
             let mut command = Document::try_from(request.body).unwrap_or_default();
             command.insert("documents", documents);
-            let answer = self.shards[shard].ask(&command);
+            let answer = self.ask(shard, request, command);
             if !is_ok(&answer) {
                 return answer;
             }
@@ -160,6 +170,58 @@ impl Router {
     fn sum(&self, request: &Request<'_>, targets: Vec<usize>) -> Document {
         let (command, mut merged) = (whole(request), doc! {"n": 0, "ok": 1.0});
         for shard in targets {
+            let answer = self.ask(shard, request, command.clone());
+            if !is_ok(&answer) {
+                return answer;
+            }
+            merge(&mut merged, answer, None);
+        }
+        merged
+    }
+
+    /// Forgets the shards of the session's earlier transaction. At the limit all are forgotten: their clients are presumed gone.
+    fn begin(&self, request: &Request<'_>) {
+        let mut transactions = self.transactions.lock().unwrap_or_else(PoisonError::into_inner);
+        if transactions.len() >= TRANSACTIONS_MAX {
+            transactions.clear();
+        }
+        transaction::session(request.body).into_iter().for_each(|session| {
+            transactions.insert(session, Vec::new());
+        });
+    }
+
+    /// Sends a command to a shard. The first write of a transaction on a shard begins it there.
+    fn ask(&self, shard: usize, request: &Request<'_>, mut command: Document) -> Document {
+        let session = transaction::session(request.body).filter(|_| transaction::is_part(request));
+        if let Some(session) = session {
+            let mut transactions = self.transactions.lock().unwrap_or_else(PoisonError::into_inner);
+            let shards = transactions.entry(session).or_default();
+            command.remove("startTransaction");
+            if !shards.contains(&shard) {
+                shards.push(shard);
+                command.insert("startTransaction", true);
+            }
+        }
+        self.shards[shard].ask(&command)
+    }
+
+    /// Commits or aborts a transaction on one of its shards after the other. Unlike in MongoDB, where each shard first promises the
+    /// commit, a shard that still has the transaction may lose it before its turn.
+    fn end(&self, request: &Request<'_>) -> Document {
+        let transactions = self.transactions.lock().unwrap_or_else(PoisonError::into_inner);
+        let shards =
+            transaction::session(request.body).and_then(|session| transactions.get(&session).cloned());
+        drop(transactions);
+        let Some(shards) = shards else {
+            return refusal(251, "NoSuchTransaction", "the transaction is not known here");
+        };
+        let (command, mut merged) = (whole(request), doc! {"ok": 1.0});
+        if !shards.iter().all(|shard| self.shards[*shard].has_transaction(&command)) {
+            let mut refused = refusal(251, "NoSuchTransaction", "a shard does not have the transaction");
+            refused.insert("errorLabels", ["TransientTransactionError"]);
+            return refused;
+        }
+        for shard in shards {
             let answer = self.shards[shard].ask(&command);
             if !is_ok(&answer) {
                 return answer;

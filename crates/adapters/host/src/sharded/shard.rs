@@ -26,7 +26,8 @@ impl Shard {
     /// does.
     pub fn ask(&self, command: &Document) -> Document {
         let answer = self.ask_once(command);
-        let is_retryable = answer.get_array("errorLabels").is_ok();
+        let labels = answer.get_array("errorLabels").into_iter().flatten();
+        let is_retryable = labels.filter_map(bson::Bson::as_str).any(|label| label == "RetryableWriteError");
         if is_retryable { self.ask_once(command) } else { answer }
     }
 
@@ -37,14 +38,19 @@ impl Shard {
             let message = format!("the shard {} has no primary", self.name);
             return doc! {"ok": 0.0, "code": 133, "codeName": "FailedToSatisfyReadPreference", "errmsg": message};
         };
-        let (mut bytes, mut answer) = (Vec::new(), Vec::new());
-        let at = frame::start(&mut bytes, 1, 0, 0);
-        bytes.extend(command.to_vec().unwrap_or_default());
-        frame::finish(&mut bytes, at);
+        let (bytes, mut answer) = (message(command), Vec::new());
         if let Ok(request) = Request::parse(&bytes) {
             MemberService { shared: self.set.clone(), index }.answer(&request, &mut answer);
         }
         Document::from_reader(answer.as_slice()).unwrap_or_default()
+    }
+
+    /// Whether the shard's primary has the transaction that a command commits, or has committed it.
+    pub fn has_transaction(&self, command: &Document) -> bool {
+        let Some(index) = self.primary() else { return false };
+        let bytes = message(command);
+        Request::parse(&bytes)
+            .is_ok_and(|request| !self.set.state().members[index].lacks_transaction(&request))
     }
 
     /// The primary. Without a primary, waits for an election.
@@ -52,4 +58,13 @@ impl Shard {
         let has_primary = |state: &mut State| state.primary().is_some() || state.is_closing;
         self.set.wait(self.set.state(), WAIT_MAX, has_primary).0.primary()
     }
+}
+
+/// A command as a message.
+fn message(command: &Document) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let at = frame::start(&mut bytes, 1, 0, 0);
+    bytes.extend(command.to_vec().unwrap_or_default());
+    frame::finish(&mut bytes, at);
+    bytes
 }

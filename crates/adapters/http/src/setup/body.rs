@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use plimsoll_document::Program;
+use plimsoll_document::{Program, Template};
 
 use super::template::{self, Settings};
 use super::workload::{Workload, WorkloadContext, Workloads};
@@ -57,6 +57,15 @@ pub(super) fn compile(
     };
     let bytes = body.bytes_of_one().saturating_mul(documents as usize);
     if bytes > BODY_BYTES_MAX { Err(Error::BodyTooLarge { place, bytes }) } else { Ok(body) }
+}
+
+/// The template of a request's documents, if it has one.
+pub(super) const fn document(request: &Request) -> Option<&Template> {
+    match &request.body {
+        Some(scenario::Body::Document(document)) => Some(document),
+        Some(scenario::Body::Batch(batch)) => Some(&batch.document),
+        _ => None,
+    }
 }
 
 impl Body {

@@ -69,6 +69,7 @@ impl Compiler<'_> {
             with,
             body,
             read_back: self.read_back(name, request, token)?.map(Arc::new),
+            times: body::document(request).map(template::times).unwrap_or_default(),
             reads,
         })
     }

@@ -76,6 +76,30 @@ pub(super) fn is_time(value: &Value) -> bool {
     value.get(NOW).is_some()
 }
 
+/// The fields that are the time of sending, with the names of their objects: `at`, `source.at`.
+pub(super) fn times(template: &Template) -> Vec<String> {
+    fn add(place: &str, value: &Value, times: &mut Vec<String>) {
+        match value {
+            _ if is_time(value) => times.push(place.to_owned()),
+            Value::Array(items) => items.iter().for_each(|item| add(place, item, times)),
+            // The settings of a generator, such as the items of an array, belong to its field.
+            Value::Object(map) => map.iter().for_each(|(name, inner)| {
+                let inside = if name.starts_with('$') || name == "of" {
+                    place.to_owned()
+                } else {
+                    format!("{place}.{name}")
+                };
+                add(&inside, inner, times);
+            }),
+            _ => {}
+        }
+    }
+    let mut times = Vec::new();
+    template.fields().iter().for_each(|(name, value)| add(name, value, &mut times));
+    times.dedup();
+    times
+}
+
 /// Appends the document with this number.
 pub(crate) fn encode(program: &Program, number: u64, out: &mut Vec<u8>) {
     program.encode(number, &Identity::default(), out);
@@ -157,6 +181,16 @@ mod tests {
         encode(&program, 3, &mut bson);
         json::document(&bson, &mut out, &mut stamps);
         Ok((String::from_utf8(out).unwrap(), stamps.len()))
+    }
+
+    #[test]
+    fn every_field_with_the_time_of_sending_is_found() {
+        let template = json!({
+            "a": {"$now": {}}, "b": {"c": {"$now": {"as": "millis"}}, "d": 1}, "e": [{"$now": {}}, {"f": {"$now": {}}}],
+            "g": {"$array": {"of": {"$now": {}}, "length": 2}},
+        });
+        let template: Template = serde_json::from_value(template).unwrap();
+        assert_eq!(times(&template), ["a", "b.c", "e", "e.f", "g"]);
     }
 
     #[test]

@@ -8,7 +8,7 @@ use crate::worker_ledger::PendingChange;
 
 /// A change noted as sent.
 ///
-/// Attempts to increment add up, so each has its own note: an attempt without an answer keeps its note, and a
+/// Attempts to increment or update add up, so each has its own note: an attempt without an answer keeps its note, and a
 /// further attempt gets a new note. All attempts of any other change write the same value.
 ///
 /// An attempt without an answer leaves its document in doubt: even after the answer to a retry, the server
@@ -55,8 +55,8 @@ impl OperationBuilder {
                 *pending = None;
             }
             (Outcome::Acknowledged, State::Doubtful) => *pending = None,
-            (Outcome::Unknown(_), _) if open.change == PendingChange::Increment => {
-                if !self.ledger().increment_again(open.number) {
+            (Outcome::Unknown(_), _) if open.change.adds_up() => {
+                if !self.ledger().send_again(open.number, open.change) {
                     *pending = None;
                 }
             }

@@ -60,6 +60,9 @@ impl OperationBuilder {
             return if removed || stale { Ok(()) } else { missing(&picked.bound, may_vanish) };
         };
         let Some(least) = picked.bound.least.filter(|_| !touched) else { return Ok(()) };
+        if self.setup.effects.is_some() {
+            return self.judge_updated(picked.number, found);
+        }
         let (least, most) = match (picked.change, shows) {
             (Some(PendingChange::Version(version)), ReturnedState::After) => (version, version),
             // Other increments may be in flight.
@@ -84,6 +87,23 @@ impl OperationBuilder {
         Ok(())
     }
 
+    /// Checks a document that updates of several kinds change: it shows no update that was not sent. A read may lack updates,
+    /// because others are in flight.
+    fn judge_updated(&self, number: u64, found: &[u8]) -> Result<(), Rejection> {
+        let Some(effects) = &self.setup.effects else { return Ok(()) };
+        let mut checker = self.checker();
+        checker.credit += BYTES_A_READ;
+        let Some(credit) = checker.credit.checked_sub(found.len() as u64) else { return Ok(()) };
+        checker.credit = credit;
+        checker.scratch.clear();
+        self.write_document(&mut checker.scratch, number);
+        let sent = |kind| self.ledger().updates(kind, number).as_doubtful();
+        match effects.judge(&checker.scratch, found, sent) {
+            Ok(judged) if judged.exceeding == 0 => Ok(()),
+            _ => Err(Rejection::CorruptedRead),
+        }
+    }
+
     /// Raises the bounds of later reads to the version that a read has shown. With counters, this worker's ledger is left out:
     /// several increments may be in flight, so their number is no version of this ledger.
     fn note_shown(&self, picked: &PickedDocument, version: u32) {
@@ -104,7 +124,8 @@ impl OperationBuilder {
         }
         let stale = picked.freshness == Freshness::MayBeStale;
         let Some(found) = found else { return if stale { Ok(()) } else { Err(Rejection::StaleRead) } };
-        let Some(least) = picked.bound.least else { return Ok(()) };
+        // Only its owner knows the updates of a document by kind.
+        let Some(least) = picked.bound.least.filter(|_| self.setup.effects.is_none()) else { return Ok(()) };
         let version = self.shown(picked.number, found).ok_or(Rejection::CorruptedRead)?;
         if version < least && !stale {
             return Err(Rejection::StaleRead);

@@ -26,6 +26,8 @@ pub enum Purpose {
     Remove,
     /// To increment the counter of the document.
     Increment,
+    /// To make an update of this kind.
+    Update(u8),
     /// To change the document without a version.
     Touch,
 }

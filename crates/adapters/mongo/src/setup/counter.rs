@@ -159,7 +159,7 @@ fn update(operation: &Operation) -> Option<&Template> {
     }
 }
 
-fn integer(element: Element<'_>) -> Option<i64> {
+pub(super) fn integer(element: Element<'_>) -> Option<i64> {
     [kind::INT32, kind::INT64].contains(&element.kind).then(|| element.as_i64()).flatten()
 }
 

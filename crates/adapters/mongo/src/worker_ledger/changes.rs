@@ -23,6 +23,10 @@ impl WorkerLedger {
         let Some(slot) = self.allocation.locate(number) else { return };
         match change {
             PendingChange::Increment => self.changes.versions.acknowledge_increment(slot),
+            PendingChange::Update(kind) => {
+                self.changes.versions.acknowledge_increment(slot);
+                self.changes.kinds.acknowledge(kind, slot);
+            }
             PendingChange::Version(_) | PendingChange::Removal => self.changes.versions.acknowledge(slot),
         }
         self.publish(number, slot);
@@ -40,16 +44,35 @@ impl WorkerLedger {
     pub(super) fn withdraw_at(&mut self, slot: Slot, change: PendingChange) {
         match change {
             PendingChange::Increment => self.changes.versions.withdraw_increment(slot),
+            PendingChange::Update(kind) => {
+                self.changes.versions.withdraw_increment(slot);
+                self.changes.kinds.withdraw(kind, slot);
+            }
             PendingChange::Version(_) | PendingChange::Removal => self.changes.versions.withdraw(slot),
         }
     }
 
-    /// Records that an increment without an answer may be sent once more. False if it must not be.
-    pub fn increment_again(&mut self, number: u64) -> bool {
+    /// Records that an increment or update without an answer may be sent once more. False if it must not be.
+    pub fn send_again(&mut self, number: u64, change: PendingChange) -> bool {
         let slot = self.allocation.locate(number);
-        let is_noted = slot.is_some_and(|slot| self.changes.versions.increment(slot));
+        let is_noted = slot.is_some_and(|slot| self.send(slot, change));
         self.note(number);
         is_noted
+    }
+
+    /// Notes that one more increment or update is sent.
+    pub(super) fn send(&mut self, slot: Slot, change: PendingChange) -> bool {
+        let is_counted = self.changes.versions.increment(slot);
+        match change {
+            PendingChange::Update(kind) if is_counted => self.changes.kinds.send(kind, slot),
+            _ => is_counted,
+        }
+    }
+
+    /// The updates of this kind of a document, as far as this worker knows; exact for documents that it owns.
+    pub fn updates(&self, kind: u8, number: u64) -> Version {
+        let slot = self.allocation.locate(number);
+        slot.map_or_else(Version::default, |slot| self.changes.kinds.at(kind, slot))
     }
 
     /// Whether a change without a version may have altered a document.

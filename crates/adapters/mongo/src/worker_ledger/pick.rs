@@ -112,7 +112,12 @@ impl WorkerLedger {
                 self.changes.versions.replace(slot).map(PendingChange::Version)
             }
             Purpose::Increment if fit == Fit::Good => {
-                self.changes.versions.increment(slot).then_some(PendingChange::Increment)
+                let change = PendingChange::Increment;
+                self.send(slot, change).then_some(change)
+            }
+            Purpose::Update(kind) if fit == Fit::Good => {
+                let change = PendingChange::Update(kind);
+                self.send(slot, change).then_some(change)
             }
             Purpose::Remove if fit == Fit::Good => {
                 self.changes.versions.delete(slot).then_some(PendingChange::Removal)

@@ -34,9 +34,9 @@ pub struct Findings {
     pub half_transactions: u64,
     /// Transactions with an unknown commit that were not checked, because the ledger keeps no more.
     pub unchecked_transactions: u64,
-    /// Increments that the server acknowledged and that the counters of existing documents lack.
+    /// Increments and other updates that the server acknowledged and that existing documents lack.
     pub lost_increments: u64,
-    /// Increments that the counters of existing documents show beyond those sent.
+    /// Increments and other updates that existing documents show beyond those sent.
     pub extra_increments: u64,
     /// Acknowledged documents that exist and that an index lacks, counted once for each such index.
     pub missing_from_index: u64,

@@ -80,6 +80,14 @@ pub enum Content {
     /// The content follows except for the counters. The counters show this number of updates since the
     /// insert; `None` if the inserted values are no integers, so that their number is unknown.
     Counted(Option<Shown>),
+    /// The content follows except for fields that updates of several kinds change. These fields lack at least
+    /// this number of acknowledged updates, and show at least this number of updates beyond those sent.
+    Updated {
+        /// The missing updates.
+        lacking: u64,
+        /// The updates that were never sent.
+        exceeding: u64,
+    },
     /// The content does not follow.
     Differs,
 }
@@ -130,7 +138,8 @@ pub enum OtherWriters {
 /// The increments of a counter commute, so a document may have several increments in flight. The counter must
 /// show at least the acknowledged increments, and at most those sent: fewer are lost increments, more are
 /// extra increments. If an update increments several counters, each must show it. Counters that disagree
-/// within these bounds show an update that was applied in part: the document is corrupted.
+/// within these bounds show an update that was applied in part: the document is corrupted. If a plan makes updates of several
+/// kinds, the ledger counts each kind ([`crate::Kinds`]), and the scanner compares the fields with these counts.
 ///
 /// After a crash of the writers the ledger does not know their last changes, only their intents ([`Ledger::unseen`]). A
 /// document is not audited if an intended change explains why it contradicts its promise. Every other contradiction counts.

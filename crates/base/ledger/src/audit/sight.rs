@@ -62,24 +62,31 @@ impl Audit<'_> {
 
     /// Compares the increments that a counter shows with those acknowledged and sent. Unrecorded changes may explain a difference.
     fn compare_counter(&mut self, number: u64, slot: Slot, content: Content) {
-        let Content::Counted(Some(shown)) = content else { return };
+        let (Content::Counted(Some(_)) | Content::Updated { .. }) = content else { return };
         let (promised, unseen) = (self.versions.at(slot), self.ledger.unseen());
         let is_exempt =
             self.touched.contains(slot) || promised.may_be_deleted() || unseen.contains(Intent::Alter);
         if is_exempt {
             return;
         }
-        let lost = i64::from(promised.acknowledged()).saturating_sub(shown.least);
-        let extra = shown.most.saturating_sub(i64::from(promised.sent()));
+        let (lost, extra, is_torn) = match content {
+            Content::Counted(Some(shown)) => {
+                let lost = i64::from(promised.acknowledged()).saturating_sub(shown.least);
+                let extra = shown.most.saturating_sub(i64::from(promised.sent()));
+                (lost.max(0).unsigned_abs(), extra.max(0).unsigned_abs(), shown.least != shown.most)
+            }
+            Content::Updated { lacking, exceeding } => (lacking, exceeding, false),
+            _ => return,
+        };
         if lost > 0 {
-            self.tally.lost_increments.note_many(number, lost.unsigned_abs());
+            self.tally.lost_increments.note_many(number, lost);
             self.mark_counter(slot, LACKING);
         }
         if extra > 0 && !unseen.contains(Intent::Replace) {
-            self.tally.extra_increments.note_many(number, extra.unsigned_abs());
+            self.tally.extra_increments.note_many(number, extra);
             self.mark_counter(slot, EXCEEDING);
         }
-        if lost <= 0 && extra <= 0 && shown.least != shown.most {
+        if lost == 0 && extra == 0 && is_torn {
             self.tally.corrupted.note(number);
             self.mark_counter(slot, LACKING | EXCEEDING);
         }
@@ -105,7 +112,7 @@ impl Audit<'_> {
     fn see_sent(&mut self, number: u64, slot: Slot, content: Content) {
         let seen = &mut self.seen[slot.worker as usize];
         let now = match (seen.get(slot.local), content) {
-            (0, Content::Follows(_) | Content::Counted(_)) => INTACT,
+            (0, Content::Follows(_) | Content::Counted(_) | Content::Updated { .. }) => INTACT,
             (0, Content::Differs) => CORRUPTED,
             _ => REPEATED,
         };
@@ -133,7 +140,7 @@ impl Audit<'_> {
         match content {
             _ if altered && state == State::Rejected => Verdict::Explained,
             Content::Differs if altered => Verdict::Explained,
-            Content::Differs | Content::Counted(_) => Verdict::There(content),
+            Content::Differs | Content::Counted(_) | Content::Updated { .. } => Verdict::There(content),
             Content::Follows(_) if promised.may_be_deleted() => Verdict::There(content),
             Content::Follows(found) if altered && found < promised.promised() => Verdict::Explained,
             Content::Follows(found) if found < promised.acknowledged() => Verdict::Undone,

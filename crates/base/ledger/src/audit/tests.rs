@@ -327,6 +327,27 @@ fn each_of_several_counters_is_judged_and_an_update_in_part_corrupts() {
 }
 
 #[test]
+fn updates_of_several_kinds_are_lost_or_extra_as_the_scanner_counted_them() {
+    let crashed = Intents::NONE.with(Intent::Alter);
+    for (unseen, lacking, exceeding, expected) in [
+        (Intents::NONE, 0, 0, (0, 0)),
+        (Intents::NONE, 2, 0, (2, 0)),
+        (Intents::NONE, 0, 3, (0, 3)),
+        (crashed, 2, 3, (0, 0)),
+    ] {
+        let mut ledger = ledger();
+        ledger.set_unseen(unseen);
+        let content = Content::Updated { lacking, exceeding };
+        let findings = scan_of(&ledger, &Touched::None, [(0, content)]).finish();
+        let found = (findings.lost_increments, findings.extra_increments);
+        assert_eq!((found, findings.found, findings.corrupted), (expected, 1, 0), "{content:?}");
+    }
+    let all = Touched::All;
+    let findings = scan_of(&ledger(), &all, [(0, Content::Updated { lacking: 1, exceeding: 1 })]).finish();
+    assert_eq!((findings.lost_increments, findings.extra_increments), (0, 0), "touched documents are exempt");
+}
+
+#[test]
 fn a_counter_shows_every_acknowledged_increment_and_no_increment_beyond_those_sent() {
     let crashed = Intents::NONE.with(Intent::Replace);
     for (unseen, shown, expected) in [

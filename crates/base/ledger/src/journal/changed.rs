@@ -9,10 +9,11 @@ use super::files::write_whole;
 use super::grouped;
 use super::header::Header;
 use super::record::{
-    Kind, Record, Scanned, put_all, put_end, put_intents, put_transactions, put_words, scan,
+    Kind, Record, Scanned, put_all, put_end, put_intents, put_transactions, put_updates, put_words, scan,
 };
 use crate::changes::Changes;
 use crate::intents::Intents;
+use crate::kinds::KINDS_MAX;
 use crate::ledger::Ledger;
 use crate::numbers::Allocation;
 use crate::pairs::DOCUMENTS_PER_PAGE;
@@ -62,6 +63,12 @@ fn write_records(file: &mut dyn Write, (changes, unseen): (&Changes, Intents), s
         file.write_all(&buffer)?;
         records += 1;
     }
+    for (kind, worker, index, words) in changes.kinds.pages() {
+        buffer.clear();
+        put_updates(&mut buffer, salt, kind, (worker as u32, index as u32), words);
+        file.write_all(&buffer)?;
+        records += 1;
+    }
     for (count, words) in grouped::words(&changes.transactions) {
         buffer.clear();
         put_transactions(&mut buffer, salt, count, &words);
@@ -107,6 +114,11 @@ fn put(changes: &mut Changes, allocation: &Allocation, record: Record) -> Option
         }
         Record::Versions { worker, page } => allocated(worker, u64::from(page.index) * PER_PAGE)
             .then(|| changes.versions.set_page(worker as usize, page.index as usize, page.words)),
+        Record::Updates { kind, worker, page } => {
+            let kind = u8::try_from(kind).ok().filter(|kind| *kind < KINDS_MAX)?;
+            allocated(worker, u64::from(page.index) * PER_PAGE)
+                .then(|| changes.kinds.set_page(kind, worker as usize, page.index as usize, page.words))
+        }
         Record::AllTouched => {
             changes.touched = Touched::All;
             Some(())
@@ -158,6 +170,9 @@ mod tests {
         let span = |local| Span { first: Slot { worker: 1, local }, count: 3 };
         (0..500).for_each(|local| grouped.transactions.add(vec![span(local), span(local + 900)]));
         grouped.transactions.add_unchecked(7);
+        for kind in [0, 3, 7] {
+            assert!(grouped.kinds.send(kind, Slot { worker: 2, local: 900 * u64::from(kind) }));
+        }
         grouped.versions.read(Slot { worker: 1, local: 11 });
         let pages = [Changes::default(), changes(0, 3000), changes(50_000, 0), changes(50, 3000)];
         for changes in pages.into_iter().chain([all, grouped]) {

@@ -7,9 +7,9 @@
 //! | --- | --- |
 //! | 0..4 | `PLL1` |
 //! | 4..8 | the worker |
-//! | 8..12 | kind: 1 reservation, 2 page, 3 end, 4 page of marks, 5 page of versions, 6 everything is marked, 7 intents, 8 list of changed documents, 9 transactions of unknown outcome |
+//! | 8..12 | kind: 1 reservation, 2 page, 3 end, 4 page of marks, 5 page of versions, 6 everything is marked, 7 intents, 8 list of changed documents, 9 transactions of unknown outcome, 10 page of updates of a kind |
 //! | 12..16 | the page's index; for a list, its number of documents; for transactions, their number; 0 for others |
-//! | 16..24 | reservation and page: the reservation's end, a local index; end: the pages before it; intents and list: the changes that the worker intends |
+//! | 16..24 | reservation and page: the reservation's end, a local index; end: the pages before it; intents and list: the changes that the worker intends; updates of a kind: the kind |
 //! | 24..28 | checksum of the page's words; 0 for others |
 //! | 28..32 | checksum of the run and the bytes before |
 
@@ -34,6 +34,8 @@ pub(super) enum Record {
     Marks { worker: u32, page: Page },
     /// The versions of a page's documents.
     Versions { worker: u32, page: Page },
+    /// The updates of a kind, of the documents of a page.
+    Updates { kind: u64, worker: u32, page: Page },
     /// Every document may have been touched.
     AllTouched,
     /// The intents of a worker from now on.
@@ -79,6 +81,17 @@ pub(super) fn put_words(
     words: &Words,
 ) {
     put_paged(into, salt, [worker, kind as u32, index], 0, words);
+}
+
+/// Appends a page of a worker's updates of a kind to a buffer.
+pub(super) fn put_updates(
+    into: &mut Vec<u8>,
+    salt: u32,
+    kind: u8,
+    (worker, index): (u32, u32),
+    words: &Words,
+) {
+    put_paged(into, salt, [worker, 10, index], u64::from(kind), words);
 }
 
 /// Appends the record that every document may have been touched.
@@ -179,6 +192,11 @@ fn read(bytes: &[u8], salt: u32) -> Option<(Record, usize)> {
         9 => {
             let words = read_words(&bytes[HEAD_BYTES..], field(head, 24))?;
             Some((Record::Transactions { count: field(head, 12), words }, HEAD_BYTES + PAGE_BYTES))
+        }
+        10 => {
+            let words = read_words(&bytes[HEAD_BYTES..], field(head, 24))?;
+            let page = Page { index: field(head, 12), words };
+            Some((Record::Updates { kind: number, worker, page }, HEAD_BYTES + PAGE_BYTES))
         }
         _ => None,
     }

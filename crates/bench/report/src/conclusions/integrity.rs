@@ -39,10 +39,10 @@ pub(super) fn violations(run: &Run) -> Vec<String> {
             let verb = if integrity.half_transactions == 1 { "was" } else { "were" };
             format!("{} {verb} done in part only.", counted(integrity.half_transactions, "transaction"))
         }),
-        increments(integrity.lost_increments, "acknowledged increment", ["is missing", "are missing"]),
-        increments(
+        updates(integrity.lost_increments, "acknowledged update", ["is missing", "are missing"]),
+        updates(
             integrity.extra_increments,
-            "increment",
+            "update",
             ["was applied but never sent", "were applied but never sent"],
         ),
         documents(integrity.missing_from_index, "is missing from an index", "are missing from an index"),
@@ -99,8 +99,9 @@ fn proven(run: &Run, integrity: &Integrity) -> String {
     if integrity.acknowledged == 0 {
         return "No document was acknowledged, so there was nothing to prove.".to_owned();
     }
+    let intact = if integrity.not_judged.is_empty() { "intact" } else { "intact as far as they were judged" };
     if integrity.not_audited == 0 && integrity.found == integrity.acknowledged {
-        return format!("All {acknowledged} acknowledged documents were found intact ({promise}).");
+        return format!("All {acknowledged} acknowledged documents were found {intact} ({promise}).");
     }
     let reason = integrity.reason.as_deref().unwrap_or("another operation may have changed them");
     let part = |count: u64, words: String| {
@@ -110,7 +111,7 @@ fn proven(run: &Run, integrity: &Integrity) -> String {
     let unaudited = part(integrity.not_audited, format!("were not audited: {reason}"));
     let found = exact(integrity.found);
     format!(
-        "{found} of {acknowledged} acknowledged documents were found intact ({promise}){deleted}{unaudited}."
+        "{found} of {acknowledged} acknowledged documents were found {intact} ({promise}){deleted}{unaudited}."
     )
 }
 
@@ -166,7 +167,8 @@ pub(super) fn leftovers(run: &Run) -> Vec<String> {
         &format!("in the collection are not of this run{named}"),
     );
     let shards = &integrity.shards;
-    let left_out = [&integrity.members.open, &shards.open, &shards.skipped, &integrity.indexes.skipped];
+    let indexes = &integrity.indexes.skipped;
+    let left_out = [&integrity.not_judged, &integrity.members.open, &shards.open, &shards.skipped, indexes];
     let left_out = left_out.into_iter().flatten().cloned();
     unknown
         .into_iter()
@@ -222,10 +224,10 @@ fn audited(run: &Run) -> Option<&Integrity> {
     run.integrity.as_ref().filter(looked)
 }
 
-/// Increments that the counters of the documents lack, or show beyond those sent.
-fn increments(count: u64, noun: &str, [one, many]: [&str; 2]) -> Option<String> {
+/// Updates that the documents lack, or show beyond those sent.
+fn updates(count: u64, noun: &str, [one, many]: [&str; 2]) -> Option<String> {
     let verb = if count == 1 { one } else { many };
-    (count > 0).then(|| format!("{} {verb}, by the counters of the documents.", counted(count, noun)))
+    (count > 0).then(|| format!("{} {verb}, by the content of the documents.", counted(count, noun)))
 }
 
 fn documents(count: u64, one: &str, many: &str) -> Option<String> {

@@ -22,8 +22,8 @@ pub(crate) fn integrity(run: &Run) -> Vec<Table> {
     let rare = [
         ("read, then gone", it.read_then_gone),
         ("half transactions", it.half_transactions),
-        ("lost increments", it.lost_increments),
-        ("extra increments", it.extra_increments),
+        ("lost updates", it.lost_increments),
+        ("extra updates", it.extra_increments),
         ("missing from an index", it.missing_from_index),
         ("member differences", it.member_differences),
         ("on no shard", it.unplaced),
@@ -59,6 +59,7 @@ fn row(title: String, cells: impl Iterator<Item = (&'static str, Cell)>) -> Tabl
 /// The kind of proof, in a word or two.
 fn worth(integrity: &Integrity) -> &'static str {
     match integrity.proof {
+        Proof::Proven if integrity.holds() && !integrity.not_judged.is_empty() => "proven in part",
         Proof::Proven if integrity.holds() => "proven",
         Proof::Proven => "broken",
         Proof::ReadBack => "read back by keys",

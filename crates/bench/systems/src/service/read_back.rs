@@ -21,7 +21,8 @@ pub(super) fn audit(
     let mut counts = Counts::default();
     sent.iter().for_each(|sent| counts.merge(sent.counts()));
     let findings = runtime.block_on(read(setup, sent, patience, progress));
-    Integrity { audit_s: clock::now().since(started) as f64 / 1e9, ..integrity(counts, findings) }
+    let audit_s = clock::now().since(started) as f64 / 1e9;
+    Integrity { audit_s, not_judged: setup.not_judged(), ..integrity(counts, findings) }
 }
 
 fn integrity(counts: Counts, findings: Findings) -> Integrity {

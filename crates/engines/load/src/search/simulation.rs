@@ -16,6 +16,9 @@ const BOUND_S: f64 = 0.05;
 const SHARE: f64 = 0.01;
 /// The steady capacity, in operations per second.
 pub const CAPACITY: f64 = 10_000.0;
+/// The middle of a search of the default budget, and its end, in seconds.
+pub const MIDDLE_S: f64 = 95.0;
+pub const END_S: f64 = 185.0;
 /// The unjudged seconds at the start of a trial.
 const SETTLE: usize = 1;
 
@@ -156,11 +159,16 @@ fn exponential(random: &mut Random, mean: f64) -> f64 {
 /// The true load line: the rate at which the share of operations over the bound, over a long time, is the allowed share. Found
 /// by bisection with the same random numbers at each rate.
 pub fn line_of(shape: Shape, seconds: usize) -> f64 {
+    line_at(shape, seconds, MIDDLE_S)
+}
+
+/// The true load line of the server as it is at one moment of the search.
+pub fn line_at(shape: Shape, seconds: usize, at_s: f64) -> f64 {
     let (mut low, mut high) = (CAPACITY * 0.4, CAPACITY * 1.2);
     for _ in 0..14 {
         let rate = (low * high).sqrt();
         let mut server = Server::new(shape, 1);
-        server.frozen_at_s = Some(95.0);
+        server.frozen_at_s = Some(at_s);
         let share = (0..seconds).map(|_| server.second(rate)).sum::<f64>() / seconds as f64;
         (low, high) = if share < SHARE { (rate, high) } else { (low, rate) };
     }

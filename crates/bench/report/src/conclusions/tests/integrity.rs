@@ -39,12 +39,28 @@ fn broken_promises_come_first() {
             "4 documents exist though they were rejected or never sent.",
             "1 document was read during the load and is gone or older now, though never acknowledged.",
             "3 transactions were done in part only.",
-            "1 acknowledged increment is missing, by the counters of the documents.",
-            "2 increments were applied but never sent, by the counters of the documents.",
+            "1 acknowledged update is missing, by the content of the documents.",
+            "2 updates were applied but never sent, by the content of the documents.",
             "1 document is missing from an index.",
             "The server says that the collection is invalid; there is 1 error.",
             "2 reads contradict what was acknowledged or read before.",
             "The run was interrupted: the numbers cover the time up to then.",
+        ],
+    );
+}
+
+#[test]
+fn changes_that_the_audit_cannot_judge_are_named_and_never_called_intact() {
+    let sentence =
+        "The field seen is not judged: its values do not follow from the number of updates ($set).";
+    check(
+        |run| {
+            run.integrity = Some(Integrity { not_judged: vec![sentence.into()], ..integrity(1_000, 1_000) })
+        },
+        &[
+            "All 1,000 acknowledged documents were found intact as far as they were judged \
+             (write concern {\"w\":\"majority\",\"j\":true}).",
+            sentence,
         ],
     );
 }
