@@ -1,5 +1,7 @@
 //! Tests the promises of a store. Every store's tests run these checks, each on an empty store.
 
+mod news;
+
 use std::collections::BTreeSet;
 use std::future::Future;
 
@@ -12,6 +14,8 @@ use crate::port::{
     Commit, Committed, Deployed, Find, Inbox, Inserted, Lease, LeaseRequest, Postponed, Record, Redrive,
     SignalKey, Store, StoreError, partition_of,
 };
+
+pub use news::news_ms;
 
 /// A promise that a store broke.
 #[derive(Debug, thiserror::Error)]

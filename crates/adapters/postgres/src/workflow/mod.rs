@@ -91,6 +91,11 @@ impl Postgres {
         }
     }
 
+    /// Whether the store hears of work from other processes at once.
+    pub fn is_listening(&self) -> bool {
+        self.incoming.is_open()
+    }
+
     fn partition(&self, instance: &str) -> i16 {
         i16::try_from(partition_of(instance, self.partitions)).unwrap_or(i16::MAX)
     }

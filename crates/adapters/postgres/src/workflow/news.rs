@@ -84,6 +84,7 @@ fn of_text(text: &str) -> Vec<u16> {
 #[derive(Debug, Default)]
 pub(super) struct Incoming {
     listening: Mutex<Option<Listening>>,
+    is_open: AtomicBool,
 }
 
 #[derive(Debug)]
@@ -103,6 +104,11 @@ impl Drop for Listening {
 }
 
 impl Incoming {
+    /// Whether the connection is open.
+    pub(super) fn is_open(&self) -> bool {
+        self.is_open.load(Ordering::Relaxed)
+    }
+
     /// The next partitions with new work. After a broken connection, all partitions may have new work.
     pub(super) async fn next(&self, config: &Config, partitions: u16) -> Vec<u16> {
         let mut place = self.listening.lock().await;
@@ -114,11 +120,15 @@ impl Incoming {
                         return (0..partitions).collect();
                     }
                     Some(text) => return of_text(&text),
-                    None => *place = None,
+                    None => {
+                        self.is_open.store(false, Ordering::Relaxed);
+                        *place = None;
+                    }
                 },
                 None => match Listening::open(config).await {
                     Ok(listening) => {
                         *place = Some(listening);
+                        self.is_open.store(true, Ordering::Relaxed);
                         return (0..partitions).collect();
                     }
                     Err(_) => sleep(AGAIN).await,

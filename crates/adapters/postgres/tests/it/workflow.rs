@@ -8,13 +8,10 @@ use std::time::Duration;
 use plimsoll_postgres::server::{self, Server};
 use plimsoll_postgres::workflow::Postgres;
 use plimsoll_workflow::contract;
-use plimsoll_workflow::definition::{Definition, Version};
-use plimsoll_workflow::instance::{Signal, StartRequest, Status};
-use plimsoll_workflow::port::{
-    Clock, Find, Inserted, LeaseRequest, Record, Services, Store, StoreError, partition_of,
-};
-use plimsoll_workflow::step::{Call, CallError};
-use plimsoll_workflow::worker::{Client, Groups, Mailbox, Settings, Watchers, Worker, drive};
+use plimsoll_workflow::definition::Version;
+use plimsoll_workflow::instance::{Signal, Status};
+use plimsoll_workflow::port::{Clock, Find, Inserted, LeaseRequest, Record, Store, StoreError, partition_of};
+use plimsoll_workflow::worker::Settings;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::{Builder, Runtime};
@@ -207,67 +204,17 @@ impl Clock for Now {
     }
 }
 
-struct Nothing;
-
-impl Services for Nothing {
-    async fn call(&self, _: &Call) -> Result<serde_json::Value, CallError> {
-        Ok(serde_json::Value::Null)
-    }
-}
-
 /// The time from the start of an instance in one process to its end in another process that scans every
 /// `poll_ms`, in milliseconds.
 async fn latency_ms(uri: &str, listens: bool, poll_ms: u64) -> u64 {
-    let open = || async { Arc::new(Postgres::open(uri, 2, PARTITIONS).await.unwrap()) };
-    let (theirs, ours) = (open().await, open().await);
+    let open = || async { Postgres::open(uri, 2, PARTITIONS).await.unwrap() };
     let settings = Settings {
         listens,
         poll_max_ms: poll_ms,
         poll_min_ms: poll_ms,
         ..Settings::new(format!("{listens}"))
     };
-    let mailbox = Mailbox::default();
-    let worker = Worker {
-        store: theirs,
-        services: Arc::new(Nothing),
-        clock: Arc::new(Now),
-        registry: Arc::default(),
-        settings,
-        mailbox: mailbox.clone(),
-        backlog: Arc::default(),
-        watchers: Watchers::default(),
-    };
-    let worker = tokio::spawn(drive(worker));
-    let client = Client {
-        store: ours.clone(),
-        registry: Arc::default(),
-        mailbox: Mailbox::default(),
-        backlog: Arc::default(),
-        backlog_max: 100,
-        watchers: Watchers::default(),
-        groups: Groups::default(),
-    };
-    client.deploy(&Definition::new("a").service("f"), 1).await.unwrap();
-    let request = |id: &str| StartRequest {
-        id: format!("{id} {listens}"),
-        definition: "a".into(),
-        key: None,
-        parent: None,
-        depth: 0,
-        input: serde_json::Value::Null,
-    };
-    // The end of the first instance shows that the worker holds its partitions, and listens.
-    let mut began_ms = 0;
-    for id in ["first", "second"] {
-        began_ms = Now.now_ms();
-        client.start(request(id), began_ms).await.unwrap();
-        let end = client.wait_for_end(&request(id).id, began_ms + 60_000, &Now).await.unwrap();
-        assert_eq!(end.unwrap().status, Status::Done);
-    }
-    let passed_ms = Now.now_ms() - began_ms;
-    mailbox.close();
-    worker.await.unwrap();
-    passed_ms
+    contract::news_ms(open().await, open().await, settings, Now).await.unwrap()
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Keeps the workflow engine's instances, signals and tasks in MongoDB. Every change of an instance is one compare-and-set on one document.
 
 mod documents;
+mod news;
 mod pool;
 mod transaction;
 
@@ -22,6 +23,7 @@ use plimsoll_workflow::port::{
 
 use crate::reply::{self, DUPLICATE_KEY, number};
 use documents::{extend, signed};
+use news::Incoming;
 use pool::Pool;
 use transaction::{Together, end_sessions, together};
 
@@ -55,6 +57,7 @@ const OWNER: &str = "owner ";
 #[derive(Debug)]
 pub struct Mongo {
     pool: Pool,
+    incoming: Incoming,
     partitions: u16,
     /// The number of the next change. Processes use different numbers, so that a process recognises its changes.
     stamp: AtomicI64,
@@ -81,7 +84,7 @@ impl Mongo {
             rawdoc! {"_id": i32::from(partition), "owner": "", "epoch": 0_i64, "until": 0_i64}
         });
         insert(&pool, "partitions", &rows.collect::<Vec<_>>()).await?;
-        Ok(Self { pool, partitions, stamp: AtomicI64::new(first), is_single: false })
+        Ok(Self::of(pool, partitions, first))
     }
 
     /// Opens an existing store, and creates nothing.
@@ -93,7 +96,17 @@ impl Mongo {
         let first = first_number();
         let pool = Pool::open(uri, db, connections, first).await?;
         let partitions = stored_form(&pool).await?.ok_or_else(missing_store)?;
-        Ok(Self { pool, partitions, stamp: AtomicI64::new(first), is_single: false })
+        Ok(Self::of(pool, partitions, first))
+    }
+
+    fn of(pool: Pool, partitions: u16, first: i64) -> Self {
+        let (incoming, stamp) = (Incoming::default(), AtomicI64::new(first));
+        Self { pool, incoming, partitions, stamp, is_single: false }
+    }
+
+    /// Whether the store hears of work from other processes at once.
+    pub fn is_listening(&self) -> bool {
+        self.incoming.is_open()
     }
 
     /// Opens a store as [`Self::open`] does. The store writes each start and each change in its own
@@ -129,6 +142,12 @@ impl Mongo {
 
     fn partition(&self, instance: &str) -> u16 {
         partition_of(instance, self.partitions)
+    }
+
+    /// Names this process in a new document, so that its own inserts are no news to it.
+    fn marked(&self, mut document: RawDocumentBuf) -> RawDocumentBuf {
+        document.append(cstr!("f"), self.pool.first);
+        document
     }
 
     /// Finds documents of a collection.
@@ -749,7 +768,8 @@ impl Store for Mongo {
     }
 
     async fn start(&self, records: &[Record]) -> Stored<Vec<Inserted>> {
-        let documents: Vec<_> = records.iter().map(documents::instance).collect();
+        let documents: Vec<_> =
+            records.iter().map(|record| self.marked(documents::instance(record))).collect();
         if self.is_single {
             return self.start_singly(&documents).await;
         }
@@ -757,7 +777,8 @@ impl Store for Mongo {
     }
 
     async fn publish(&self, signals: &[Signal]) -> Stored<Vec<Inserted>> {
-        let document = |signal: &Signal| documents::signal(signal, self.partition(&signal.instance));
+        let document =
+            |signal: &Signal| Ok(self.marked(documents::signal(signal, self.partition(&signal.instance))?));
         let documents = signals.iter().map(document).collect::<Stored<Vec<_>>>()?;
         insert(&self.pool, "signals", &documents).await
     }
@@ -970,6 +991,10 @@ impl Store for Mongo {
         let sort = rawdoc! {"_id": 1};
         let rows = find_some(&self.pool, "instances", selection(find), projection, sort, find.limit).await?;
         Ok(rows.iter().filter_map(|row| documents::found(row)).collect())
+    }
+
+    async fn news(&self) -> Vec<u16> {
+        self.incoming.next(&self.pool, self.partitions).await
     }
 
     async fn backlog(&self, now_ms: u64, limit: usize) -> Stored<usize> {
