@@ -1,5 +1,6 @@
 //! Starts instances, sends signals and waits for ends, in a process with or without a worker.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::pin::pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,7 +14,7 @@ use super::watch::Watchers;
 use crate::definition::Definition;
 use crate::group::Group;
 use crate::instance::{Act, Body, EncodeError, KEPT_MAX, Signal, StartRequest, State, nesting};
-use crate::port::{Clock, Inserted, Record, Store, StoreError, partition_of};
+use crate::port::{Clock, Inserted, Record, Store, StoreError, Stored, partition_of};
 use crate::program::{Problem, Program};
 use crate::step::{ID_BYTES_MAX, StartError, is_derived, is_id, is_internal, start};
 
@@ -58,11 +59,13 @@ pub struct Client<S> {
     pub groups: Groups,
 }
 
-/// Gathers starts and signals of concurrent callers, so that they wait for the disk together. They also share what is known about the store's backlog.
+/// Gathers starts, signals and looks at instances of concurrent callers, so that they wait for the store together. They also share what is known
+/// about the store's backlog.
 #[derive(Debug)]
 pub struct Groups {
     starts: Group<Record, Inserted>,
     signals: Group<Signal, Inserted>,
+    looks: Group<String, Option<Arc<Record>>>,
     counted: Mutex<Counted>,
 }
 
@@ -87,7 +90,12 @@ impl Counted {
 
 impl Default for Groups {
     fn default() -> Self {
-        Self { starts: Group::new(LANES), signals: Group::new(LANES), counted: Mutex::default() }
+        Self {
+            starts: Group::new(LANES),
+            signals: Group::new(LANES),
+            looks: Group::new(LANES),
+            counted: Mutex::default(),
+        }
     }
 }
 
@@ -257,7 +265,7 @@ impl<S: Store> Client<S> {
         }
     }
 
-    /// Sends a signal: durable when the call returns.
+    /// Sends a signal: durable when the call returns. A repetition of a signal that its instance has applied may be new to the store. It changes nothing.
     ///
     /// # Errors
     ///
@@ -268,26 +276,23 @@ impl<S: Store> Client<S> {
         if matches!(signal.body, Body::Named { .. }) {
             self.check_backlog(signal.sent_ms).await?;
         }
-        if !is_id(&signal.id) || !is_id(&signal.instance) {
-            return Err(ClientError::SignalId);
-        }
-        if is_internal(&signal.id) {
-            return Err(ClientError::InternalId);
-        }
-        if let Body::Act { act: Act::Assign { to } | Act::Reassign { to }, .. } = &signal.body
-            && !is_id(to)
-        {
-            return Err(ClientError::Assignee);
-        }
-        let body = serde_json::to_vec(&signal.body).unwrap_or_default();
-        if body.len() > SIGNAL_BYTES_MAX {
-            return Err(ClientError::LargeSignal(body.len()));
-        }
-        // The wrapper of a body, and the state that keeps it, add some levels.
-        if nesting(&body) > SIGNAL_NESTING_MAX {
-            return Err(ClientError::DeepSignal);
-        }
+        check_signal(&signal)?;
         self.check_delay(&signal).await?;
+        self.send(signal).await
+    }
+
+    /// Sends a signal as [`Self::publish`] does. A signal is also known if its instance remembers it as applied. This costs one more read.
+    ///
+    /// # Errors
+    ///
+    /// As those of [`Self::publish`].
+    pub async fn publish_unless_applied(&self, signal: Signal) -> Result<Inserted, ClientError> {
+        check_signal(&signal)?;
+        if self.is_applied(&signal).await? { Ok(Inserted::Known) } else { self.publish(signal).await }
+    }
+
+    /// Sends a valid signal.
+    async fn send(&self, signal: Signal) -> Result<Inserted, ClientError> {
         let (store, mailbox) = (self.store.clone(), self.mailbox.clone());
         let write = move |signals: Arc<[Signal]>| {
             let (store, mailbox) = (store.clone(), mailbox.clone());
@@ -302,6 +307,28 @@ impl<S: Store> Client<S> {
         // A known signal has the body and the moment of its first publication, not of this one.
         self.mailbox.hint(if inserted == Inserted::New { Hint::Published(signal) } else { Hint::Work });
         Ok(inserted)
+    }
+
+    /// Whether the instance of a signal remembers it as applied.
+    async fn is_applied(&self, signal: &Signal) -> Stored<bool> {
+        let found = self.look(&signal.instance).await?;
+        Ok(found.is_some_and(|record| State::has_applied(&record.body, &signal.id)))
+    }
+
+    /// The stored record of an instance. Concurrent callers share the look.
+    async fn look(&self, instance: &str) -> Stored<Option<Arc<Record>>> {
+        let store = self.store.clone();
+        let load = move |wanted: Arc<[String]>| {
+            let store = store.clone();
+            async move {
+                let ids: BTreeSet<_> = wanted.iter().cloned().collect();
+                let found = store.load(&ids.into_iter().collect::<Vec<_>>()).await?;
+                let found = found.into_iter().flatten().map(|record| (record.id.clone(), Arc::new(record)));
+                let found: BTreeMap<_, _> = found.collect();
+                Ok(wanted.iter().map(|id| found.get(id).cloned()).collect())
+            }
+        };
+        self.groups.looks.run(instance.to_owned(), load).await
     }
 
     /// Refuses delays that would fill the store for long: perhaps no instance ever receives the signals.
@@ -401,6 +428,30 @@ impl<S: Store> Client<S> {
         let backlog = self.backlog.load(Ordering::Relaxed);
         if backlog > self.backlog_max { Err(ClientError::Busy(backlog)) } else { Ok(()) }
     }
+}
+
+/// Refuses a signal that no store should have.
+fn check_signal(signal: &Signal) -> Result<(), ClientError> {
+    if !is_id(&signal.id) || !is_id(&signal.instance) {
+        return Err(ClientError::SignalId);
+    }
+    if is_internal(&signal.id) {
+        return Err(ClientError::InternalId);
+    }
+    if let Body::Act { act: Act::Assign { to } | Act::Reassign { to }, .. } = &signal.body
+        && !is_id(to)
+    {
+        return Err(ClientError::Assignee);
+    }
+    let body = serde_json::to_vec(&signal.body).unwrap_or_default();
+    if body.len() > SIGNAL_BYTES_MAX {
+        return Err(ClientError::LargeSignal(body.len()));
+    }
+    // The wrapper of a body, and the state that keeps it, add some levels.
+    if nesting(&body) > SIGNAL_NESTING_MAX {
+        return Err(ClientError::DeepSignal);
+    }
+    Ok(())
 }
 
 /// The end in a record. A state that this version cannot read has no data.

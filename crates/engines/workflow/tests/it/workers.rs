@@ -132,6 +132,24 @@ fn a_client_starts_signals_and_sees_the_end() {
 }
 
 #[test]
+fn a_repeated_signal_is_known_while_it_waits_and_after_its_instance_has_applied_it() {
+    with_worker(async |client, clock| {
+        let now_ms = clock.now_ms();
+        client.deploy(&read(text("signal-round-trip")).unwrap().0, now_ms).await.unwrap();
+        let sent = |id: &str| Signal::named("i", id, "go", Value::Null, now_ms);
+        // The instance does not exist yet, so its signal waits.
+        for expected in [Inserted::New, Inserted::Known] {
+            assert_eq!(client.publish_unless_applied(sent("s")).await.unwrap(), expected);
+        }
+        let end = client.watchers.watch("i");
+        client.start(request("i", "signal-round-trip"), now_ms).await.unwrap();
+        assert_eq!(end.await.status, Status::Done);
+        assert_eq!(client.publish_unless_applied(sent("s")).await.unwrap(), Inserted::Known);
+        assert_eq!(client.publish_unless_applied(sent("later")).await.unwrap(), Inserted::New);
+    });
+}
+
+#[test]
 fn every_watch_of_an_instance_gets_its_end_and_one_that_goes_away_disturbs_no_other() {
     with_worker(async |client, clock| {
         client.deploy(&read(text("timer")).unwrap().0, 0).await.unwrap();
