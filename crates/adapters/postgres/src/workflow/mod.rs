@@ -28,7 +28,7 @@ use session::{PATIENCE, Prepared, Session, Sessions, config};
 /// The statements that create the tables.
 const SCHEMA: &str = include_str!("schema.sql");
 /// The last object that the tables' statements create: where it exists, all others do.
-const NEWEST: &str = "plimsoll_workflow.instances_definition";
+const NEWEST: &str = "plimsoll_workflow.instances_status";
 /// The largest size of the bodies in one statement, in bytes. A server refuses a gigabyte.
 const BYTES_MAX: usize = 32 << 20;
 /// The version of the tables.

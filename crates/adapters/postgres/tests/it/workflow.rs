@@ -129,14 +129,18 @@ fn an_existing_store_is_opened_while_a_transaction_writes_to_it() {
         client.batch_execute(change).await.unwrap();
         let open = Postgres::open(&uri, 1, PARTITIONS);
         timeout(Duration::from_secs(10), open).await.unwrap().unwrap();
-        // An interrupted creation is completed.
-        client
-            .batch_execute("ROLLBACK; DELETE FROM plimsoll_workflow.partitions WHERE partition > 3")
-            .await
-            .unwrap();
+        // An interrupted creation is completed, and an earlier version's index is replaced.
+        let earlier = "ROLLBACK; DELETE FROM plimsoll_workflow.partitions WHERE partition > 3; \
+             DROP INDEX plimsoll_workflow.instances_status; \
+             CREATE INDEX instances_halted ON plimsoll_workflow.instances (status, id) WHERE status = 'parked'";
+        client.batch_execute(earlier).await.unwrap();
         let store = Postgres::open(&uri, 1, PARTITIONS).await.unwrap();
         let all = LeaseRequest { owner: "ann".into(), ttl_ms: 1_000, want: 100, release: Vec::new() };
         assert_eq!(store.lease(&all).await.unwrap().held.len(), usize::from(PARTITIONS));
+        let indexes = "SELECT string_agg(indexrelname::text, ' ' ORDER BY indexrelname) FROM pg_stat_user_indexes \
+             WHERE indexrelname IN ('instances_halted', 'instances_status')";
+        let indexes: String = client.query_one(indexes, &[]).await.unwrap().get(0);
+        assert_eq!(indexes, "instances_status");
     });
 }
 
@@ -171,6 +175,36 @@ fn no_statement_reads_a_whole_large_table_in_steady_state() {
              WHERE idx_scan = 0 AND relname IN ('instances', 'signals', 'tasks')";
         let unused: Option<String> = client.query_one(unused, &[]).await.unwrap().get(0);
         assert_eq!(unused, None, "indexes that no plan uses");
+    });
+}
+
+#[test]
+fn a_search_by_status_reads_only_instances_of_that_status() {
+    let server = start(&server::Settings::default());
+    runtime().block_on(async {
+        let (client, connection) = tokio_postgres::connect(&server.uri(), NoTls).await.unwrap();
+        tokio::spawn(connection);
+        let open = || async { Postgres::open(&server.uri(), 1, PARTITIONS).await.unwrap() };
+        // All of them run.
+        contract::fill(&open().await, 3_000).await.unwrap();
+        for status in [Status::Done, Status::Parked, Status::Compensating] {
+            client.batch_execute("ANALYZE; SELECT pg_stat_reset()").await.unwrap();
+            let store = open().await;
+            let find = Find { status: Some(status), limit: 10, ..Find::default() };
+            assert_eq!(store.find(&find).await.unwrap(), []);
+            drop(store);
+            let counts = "SELECT coalesce(seq_scan + idx_scan, 0), coalesce(seq_tup_read + idx_tup_fetch, 0) \
+                 FROM pg_stat_user_tables WHERE relname = 'instances'";
+            let read: i64 = loop {
+                // The server's process reports its counts when its connection ends.
+                let row = client.query_one(counts, &[]).await.unwrap();
+                if row.get::<_, i64>(0) > 0 {
+                    break row.get(1);
+                }
+                sleep(Duration::from_millis(50)).await;
+            };
+            assert!(read < 20, "{read} instances were read to find none that is {}", status.name());
+        }
     });
 }
 
