@@ -332,6 +332,10 @@ impl<S: Store> Store for Observed<S> {
         self.store.backlog(now_ms, limit).await
     }
 
+    async fn known(&self, signals: &[SignalKey]) -> Stored<Vec<bool>> {
+        self.store.known(signals).await
+    }
+
     async fn signals_of(&self, instance: &str, limit: usize) -> Stored<Vec<Signal>> {
         self.store.signals_of(instance, limit).await
     }

@@ -224,6 +224,10 @@ async fn forgotten_signals_are_recognised(store: &impl Store) -> Checked {
     store.remove(&[key("a", "1")]).await?;
     same("a waiting repetition is gone", &store.due(&all(store), 1_000_000, 10).await?.signals, &Vec::new())?;
     same("no forgotten signal is listed", &store.signals(None, 10).await?, &Vec::new())?;
+    publish("7").await?;
+    let given = store.known(&[key("a", "7"), key("b", "7"), key("a", "0"), key("a", "1")]).await?;
+    same("waiting and forgotten signals are known", &given, &vec![true, false, true, false])?;
+    store.remove(&[key("a", "7")]).await?;
     same("a forgotten signal is known", &is_known(&publish("0").await?), &true)?;
     let given = store.commit(&[change(3, &["0"], &[])]).await?;
     same("a forgotten signal cannot be applied", &given, &vec![Committed::Lost])?;
@@ -460,6 +464,7 @@ pub async fn steady(store: &impl Store) -> Checked {
     store.find(&Find { key: Some("key of f8".into()), limit: 10, ..Find::default() }).await?;
     store.find(&Find { definition: Some("none".into()), limit: 10, ..Find::default() }).await?;
     store.signals_of("f9", 10).await?;
+    store.known(&[key("f9", "1"), key("f9", "none")]).await?;
     store.backlog(20, 10).await?;
     Ok(store.forget(&all(store), 1).await?)
 }

@@ -367,6 +367,12 @@ impl Store for Memory {
         Ok(tables.signals.values().filter(|signal| signal.due_ms <= now_ms).take(limit).count())
     }
 
+    async fn known(&self, signals: &[SignalKey]) -> Stored<Vec<bool>> {
+        let tables = self.tables();
+        let is_known = |key| tables.signals.contains_key(key) || tables.forgotten.contains_key(key);
+        Ok(signals.iter().map(is_known).collect())
+    }
+
     async fn signals_of(&self, instance: &str, limit: usize) -> Stored<Vec<Signal>> {
         let tables = self.tables();
         let of_instance = tables.signals.values().filter(|signal| signal.instance == instance);

@@ -449,6 +449,9 @@ pub trait Store: Send + Sync + 'static {
     /// The number of due signals in all partitions, `limit` at most.
     fn backlog(&self, now_ms: u64, limit: usize) -> impl Future<Output = Stored<usize>> + Send;
 
+    /// Whether each signal has a known (instance, id): see [`Store::publish`].
+    fn known(&self, signals: &[SignalKey]) -> impl Future<Output = Stored<Vec<bool>>> + Send;
+
     /// Waiting signals of an instance, in order of their ids.
     fn signals_of(&self, instance: &str, limit: usize) -> impl Future<Output = Stored<Vec<Signal>>> + Send;
 

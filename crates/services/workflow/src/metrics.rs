@@ -7,7 +7,7 @@ use plimsoll_workflow::instance::{DeadLetter, DeadReason, Status};
 use plimsoll_workflow::port::{Commit, Committed, Inserted, Leases};
 
 /// The operations of a store, in the order of its trait.
-const OPERATIONS: [&str; 24] = [
+const OPERATIONS: [&str; 25] = [
     "deploy",
     "definitions",
     "deployed",
@@ -30,6 +30,7 @@ const OPERATIONS: [&str; 24] = [
     "find",
     "list",
     "backlog",
+    "known",
     "signals_of",
     "signals",
 ];

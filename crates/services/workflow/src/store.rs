@@ -319,6 +319,10 @@ impl Port for Store {
         Ok(count)
     }
 
+    async fn known(&self, signals: &[SignalKey]) -> Stored<Vec<bool>> {
+        counted!(self, known(signals))
+    }
+
     async fn signals_of(&self, instance: &str, limit: usize) -> Stored<Vec<Signal>> {
         counted!(self, signals_of(instance, limit))
     }

@@ -527,6 +527,13 @@ impl Store for Postgres {
         Ok(usize::try_from(count).unwrap_or(0))
     }
 
+    async fn known(&self, signals: &[SignalKey]) -> Stored<Vec<bool>> {
+        let (instances, ids) = keys(signals.iter());
+        let rows = self.rare(sql::KNOWN, &[&instances, &ids]).await?;
+        let known: HashSet<(&str, &str)> = rows.iter().map(|row| (row.get(0), row.get(1))).collect();
+        Ok(signals.iter().map(|key| known.contains(&(key.instance.as_str(), key.id.as_str()))).collect())
+    }
+
     async fn signals_of(&self, instance: &str, limit: usize) -> Stored<Vec<Signal>> {
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
         let rows = self.rare(sql::SIGNALS_OF, &[&instance, &limit]).await?;

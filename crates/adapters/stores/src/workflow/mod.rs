@@ -301,12 +301,22 @@ impl Mongo {
         Ok(number(&self.pool.write(&update).await?, "n"))
     }
 
-    /// The instances and ids of the signals of changes that are in the store.
+    /// The instances and ids of the signals of changes that wait in the store.
     async fn present(&self, members: &[(i64, &Commit)]) -> Stored<HashSet<(String, String)>> {
         let ids: Vec<_> = members.iter().flat_map(|(_, commit)| consumed(commit)).collect();
+        self.stored(&ids, rawdoc! {"due": {"$lt": FORGOTTEN}}).await
+    }
+
+    /// The instances and ids of the signals with these ids, and with a further condition, that are in the store.
+    async fn stored(
+        &self,
+        ids: &[RawDocumentBuf],
+        condition: RawDocumentBuf,
+    ) -> Stored<HashSet<(String, String)>> {
         let mut present = HashSet::new();
-        for group in groups(&ids)? {
-            let filter = rawdoc! {"_id": {"$in": array(group)}, "due": {"$lt": FORGOTTEN}};
+        for group in groups(ids)? {
+            let mut filter = rawdoc! {"_id": {"$in": array(group)}};
+            extend(&mut filter, &condition);
             let (fields, sort) = (Some(rawdoc! {"_id": 1}), rawdoc! {"_id": 1});
             let rows = find_some(&self.pool, "signals", filter, fields, sort, group.len()).await?;
             let keys = rows.iter().filter_map(|row| documents::key(row).ok());
@@ -1011,6 +1021,13 @@ impl Store for Mongo {
             count += usize::try_from(found).unwrap_or_default().min(limit - count);
         }
         Ok(count)
+    }
+
+    async fn known(&self, signals: &[SignalKey]) -> Stored<Vec<bool>> {
+        let ids: Vec<_> = signals.iter().map(|key| documents::signal_id(&key.instance, &key.id)).collect();
+        let stored = self.stored(&ids, RawDocumentBuf::new()).await?;
+        let is_stored = |key: &SignalKey| stored.contains(&(key.instance.clone(), key.id.clone()));
+        Ok(signals.iter().map(is_stored).collect())
     }
 
     async fn signals_of(&self, instance: &str, limit: usize) -> Stored<Vec<Signal>> {

@@ -14,7 +14,7 @@ use super::watch::Watchers;
 use crate::definition::Definition;
 use crate::group::Group;
 use crate::instance::{Act, Body, EncodeError, KEPT_MAX, Signal, StartRequest, State, nesting};
-use crate::port::{Clock, Inserted, Record, Store, StoreError, Stored, partition_of};
+use crate::port::{Clock, Inserted, Record, SignalKey, Store, StoreError, Stored, partition_of};
 use crate::program::{Problem, Program};
 use crate::step::{ID_BYTES_MAX, StartError, is_derived, is_id, is_internal, start};
 
@@ -66,6 +66,7 @@ pub struct Groups {
     starts: Group<Record, Inserted>,
     signals: Group<Signal, Inserted>,
     looks: Group<String, Option<Arc<Record>>>,
+    known: Group<SignalKey, bool>,
     counted: Mutex<Counted>,
 }
 
@@ -94,6 +95,7 @@ impl Default for Groups {
             starts: Group::new(LANES),
             signals: Group::new(LANES),
             looks: Group::new(LANES),
+            known: Group::new(LANES),
             counted: Mutex::default(),
         }
     }
@@ -196,9 +198,7 @@ impl<S: Store> Client<S> {
     ///
     /// If the definition is invalid, or the store fails.
     pub async fn deploy(&self, definition: &Definition, now_ms: u64) -> Result<(), ClientError> {
-        if self.mailbox.is_dead() {
-            return Err(ClientError::Dead);
-        }
+        self.check_alive()?;
         if definition.name.ends_with(".schedule") {
             return Err(ClientError::ScheduleName);
         }
@@ -226,12 +226,18 @@ impl<S: Store> Client<S> {
         if is_derived(&request.id) {
             return Err(ClientError::DerivedId);
         }
-        self.begin(request, now_ms).await
+        self.check_alive()?;
+        let Err(busy) = self.check_room() else { return self.begin(request, now_ms).await };
+        // A repeated start needs no room.
+        let stored = if is_id(&request.id) { self.look(&request.id).await? } else { None };
+        match stored {
+            Some(stored) => same_instance(&stored, &request.definition, request.key.as_deref()),
+            None => Err(busy),
+        }
     }
 
-    /// Starts an instance with any valid id.
+    /// Starts an instance with any valid id, also if too much work waits.
     pub(super) async fn begin(&self, request: StartRequest, now_ms: u64) -> Result<Inserted, ClientError> {
-        self.check_worker()?;
         let program = self.program(&request.definition, now_ms).await?;
         let state = start(&program, request, now_ms)?;
         let record = Record::of(&state, self.store.partitions(), 1, 0)?;
@@ -245,24 +251,14 @@ impl<S: Store> Client<S> {
             }
         };
         let inserted = self.groups.starts.run(record.clone(), write).await?;
-        match inserted {
-            Inserted::New => self.mailbox.hint(Hint::Started(record)),
-            Inserted::Known => self.check_same(&record).await?,
+        if inserted == Inserted::Known {
+            let stored = self.look(&record.id).await?;
+            let same =
+                |stored: Arc<Record>| same_instance(&stored, &record.definition.name, record.key.as_deref());
+            return stored.map_or(Ok(inserted), same);
         }
+        self.mailbox.hint(Hint::Started(record));
         Ok(inserted)
-    }
-
-    /// Checks that a known instance is the wanted one. A repeated start may have another input, which changes nothing.
-    async fn check_same(&self, wanted: &Record) -> Result<(), ClientError> {
-        let stored = self.store.load(std::slice::from_ref(&wanted.id)).await?.into_iter().next().flatten();
-        let is_same =
-            |stored: &Record| stored.definition.name == wanted.definition.name && stored.key == wanted.key;
-        match stored.filter(|stored| !is_same(stored)) {
-            Some(Record { id, definition, key, .. }) => {
-                Err(ClientError::Taken { instance: id, definition: definition.name, key })
-            }
-            None => Ok(()),
-        }
     }
 
     /// Sends a signal: durable when the call returns. A repetition of a signal that its instance has applied may be new to the store. It changes nothing.
@@ -271,12 +267,13 @@ impl<S: Store> Client<S> {
     ///
     /// If the signal is invalid, this process or (for a named signal) the store has too much work, or the store fails.
     pub async fn publish(&self, signal: Signal) -> Result<Inserted, ClientError> {
-        self.check_worker()?;
-        // Cancellations, retries and acts of people end a flood, so they pass while named signals do not.
-        if matches!(signal.body, Body::Named { .. }) {
-            self.check_backlog(signal.sent_ms).await?;
-        }
+        self.check_alive()?;
         check_signal(&signal)?;
+        if let Err(busy) = self.check_pressure(&signal).await {
+            // A repeated signal needs no room.
+            let is_known = self.is_known(&signal).await? || self.is_applied(&signal).await?;
+            return if is_known { Ok(Inserted::Known) } else { Err(busy) };
+        }
         self.check_delay(&signal).await?;
         self.send(signal).await
     }
@@ -291,8 +288,8 @@ impl<S: Store> Client<S> {
         if self.is_applied(&signal).await? { Ok(Inserted::Known) } else { self.publish(signal).await }
     }
 
-    /// Sends a valid signal.
-    async fn send(&self, signal: Signal) -> Result<Inserted, ClientError> {
+    /// Sends a valid signal, also if too much work waits.
+    pub(super) async fn send(&self, signal: Signal) -> Result<Inserted, ClientError> {
         let (store, mailbox) = (self.store.clone(), self.mailbox.clone());
         let write = move |signals: Arc<[Signal]>| {
             let (store, mailbox) = (store.clone(), mailbox.clone());
@@ -307,6 +304,16 @@ impl<S: Store> Client<S> {
         // A known signal has the body and the moment of its first publication, not of this one.
         self.mailbox.hint(if inserted == Inserted::New { Hint::Published(signal) } else { Hint::Work });
         Ok(inserted)
+    }
+
+    /// Whether the store knows a signal. Concurrent callers share the question.
+    async fn is_known(&self, signal: &Signal) -> Stored<bool> {
+        let store = self.store.clone();
+        let ask = move |keys: Arc<[SignalKey]>| {
+            let store = store.clone();
+            async move { store.known(&keys).await }
+        };
+        self.groups.known.run(SignalKey::of(signal), ask).await
     }
 
     /// Whether the instance of a signal remembers it as applied.
@@ -401,6 +408,16 @@ impl<S: Store> Client<S> {
         self.registry.latest(name).ok_or_else(unknown)
     }
 
+    /// Refuses a signal while too much work waits in this process. Cancellations, retries and acts of people end a flood in the store, so they
+    /// pass while named signals do not.
+    async fn check_pressure(&self, signal: &Signal) -> Result<(), ClientError> {
+        self.check_room()?;
+        match signal.body {
+            Body::Named { .. } => self.check_backlog(signal.sent_ms).await,
+            _ => Ok(()),
+        }
+    }
+
     /// Refuses named signals while too many wait in the store, for whichever process.
     async fn check_backlog(&self, now_ms: u64) -> Result<(), ClientError> {
         if self.backlog_max == usize::MAX {
@@ -420,14 +437,25 @@ impl<S: Store> Client<S> {
         self.groups.counted.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Refuses work if this process does none any more.
+    fn check_alive(&self) -> Result<(), ClientError> {
+        if self.mailbox.is_dead() { Err(ClientError::Dead) } else { Ok(()) }
+    }
+
     /// Refuses work that this process cannot do soon.
-    fn check_worker(&self) -> Result<(), ClientError> {
-        if self.mailbox.is_dead() {
-            return Err(ClientError::Dead);
-        }
+    fn check_room(&self) -> Result<(), ClientError> {
         let backlog = self.backlog.load(Ordering::Relaxed);
         if backlog > self.backlog_max { Err(ClientError::Busy(backlog)) } else { Ok(()) }
     }
+}
+
+/// Checks that a known instance is the wanted one. A repeated start may have another input, which changes nothing.
+fn same_instance(stored: &Record, definition: &str, key: Option<&str>) -> Result<Inserted, ClientError> {
+    if stored.definition.name == definition && stored.key.as_deref() == key {
+        return Ok(Inserted::Known);
+    }
+    let Record { id, definition, key, .. } = stored.clone();
+    Err(ClientError::Taken { instance: id, definition: definition.name, key })
 }
 
 /// Refuses a signal that no store should have.

@@ -367,6 +367,44 @@ fn a_changed_schedule_replaces_the_old_one_and_an_old_version_can_come_back() {
 }
 
 #[test]
+fn a_full_process_accepts_deployments_and_answers_repeated_requests_as_known() {
+    let scheduled = |minute: u8| {
+        let text =
+            format!("name: a\nstart: {{cron: '{minute} * * * *'}}\nsteps:\n- service: {{function: f}}\n");
+        read(&text).unwrap().0
+    };
+    with_worker(async |client, clock| {
+        let now_ms = clock.now_ms();
+        client.deploy(&read(text("signal-round-trip")).unwrap().0, now_ms).await.unwrap();
+        client.deploy(&scheduled(0), now_ms).await.unwrap();
+        let signal = |id: &str| Signal::named("i", id, "go", Value::Null, now_ms);
+        let end = client.watchers.watch("i");
+        client.start(request("i", "signal-round-trip"), now_ms).await.unwrap();
+        client.publish(signal("s")).await.unwrap();
+        assert_eq!(end.await.status, Status::Done);
+        let full = Client {
+            store: client.store.clone(),
+            registry: client.registry.clone(),
+            mailbox: Mailbox::default(),
+            backlog: Arc::new(AtomicUsize::new(101)),
+            backlog_max: 100,
+            watchers: Watchers::default(),
+            groups: Groups::default(),
+        };
+        // The later version ends the schedule of the earlier one, and begins another.
+        full.deploy(&scheduled(30), now_ms).await.unwrap();
+        let busy = |result: Result<Inserted, ClientError>| matches!(result, Err(ClientError::Busy(101)));
+        assert_eq!(full.start(request("i", "signal-round-trip"), now_ms).await.unwrap(), Inserted::Known);
+        let taken = full.start(request("i", "a"), now_ms).await;
+        assert!(matches!(taken, Err(ClientError::Taken { .. })), "{taken:?}");
+        assert!(busy(full.start(request("j", "signal-round-trip"), now_ms).await));
+        assert!(busy(full.start(request("", "signal-round-trip"), now_ms).await));
+        assert_eq!(full.publish(signal("s")).await.unwrap(), Inserted::Known);
+        assert!(busy(full.publish(signal("t")).await));
+    });
+}
+
+#[test]
 fn a_process_without_a_worker_refuses_signals_while_too_many_wait_in_the_store() {
     let client = Client {
         store: Arc::new(Memory::new(4, Removal::WithCommit)),
@@ -384,6 +422,8 @@ fn a_process_without_a_worker_refuses_signals_while_too_many_wait_in_the_store()
     let sent = (0..1_000).take_while(|number| publish(*number, 100 * number).is_ok()).count();
     assert!((11..=22).contains(&sent), "{sent} signals were accepted");
     assert!(matches!(publish(2_000, 10_000), Err(ClientError::Busy(11))));
+    // A repetition of an accepted signal needs no room.
+    assert_eq!(publish(0, 10_000).unwrap(), Inserted::Known);
     // The flood can be ended: only named signals wait for room.
     for body in [Body::Cancel { reason: "flood".into() }, Body::Retry] {
         let signal = Signal::new("i", format!("{body:?}"), body, 10_000);
