@@ -224,10 +224,6 @@ impl<S: Store> Store for Observed<S> {
         self.store.partitions()
     }
 
-    fn commit_removes_signals(&self) -> bool {
-        self.store.commit_removes_signals()
-    }
-
     async fn deploy(&self, definitions: &[Definition], now_ms: u64) -> Stored<()> {
         self.store.deploy(definitions, now_ms).await
     }

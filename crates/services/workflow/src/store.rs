@@ -193,13 +193,6 @@ impl Port for Store {
         }
     }
 
-    fn commit_removes_signals(&self) -> bool {
-        match &self.kind {
-            Kind::Mongo(mongo) => mongo.commit_removes_signals(),
-            Kind::Postgres(postgres) => postgres.commit_removes_signals(),
-        }
-    }
-
     async fn deploy(&self, definitions: &[Definition], now_ms: u64) -> Stored<()> {
         counted!(self, deploy(definitions, now_ms))
     }

@@ -255,10 +255,6 @@ impl Store for Postgres {
         self.partitions
     }
 
-    fn commit_removes_signals(&self) -> bool {
-        true
-    }
-
     async fn deploy(&self, definitions: &[Definition], now_ms: u64) -> Stored<()> {
         for definition in definitions {
             let (version, body) = (definition.version(), json(definition)?);

@@ -753,10 +753,6 @@ impl Store for Mongo {
         self.partitions
     }
 
-    fn commit_removes_signals(&self) -> bool {
-        true
-    }
-
     async fn deploy(&self, definitions: &[Definition], now_ms: u64) -> Stored<()> {
         for definition in definitions {
             self.deploy_one(definition, now_ms).await?;

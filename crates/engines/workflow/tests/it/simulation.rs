@@ -150,7 +150,7 @@ struct World {
 
 impl World {
     fn new(seed: u64) -> Self {
-        let removal = if seed.is_multiple_of(2) { Removal::WithCommit } else { Removal::Separate };
+        let removal = if seed.is_multiple_of(2) { Removal::WithCommit } else { Removal::AfterCommit };
         let functions = Functions::default();
         *functions.random.lock().unwrap() = Some(Random::new(seed ^ 1));
         let mut world = Self {
@@ -193,8 +193,7 @@ impl World {
             ahead_ms: 1500,
             ..Settings::new(format!("owner {}", self.started))
         };
-        let removes = self.store.commit_removes_signals();
-        let core = Core::new(settings, registry(), PARTITIONS, removes);
+        let core = Core::new(settings, registry(), PARTITIONS);
         let skew_ms = (self.random.bits() % 200).cast_signed();
         Process { core, jobs: Vec::new(), results: vec![Happened::Tick], frozen_until_ms: 0, skew_ms }
     }
@@ -207,8 +206,8 @@ impl World {
         }
         let loses_answer = self.mishap(15);
         self.store.set_clock(self.now_ms);
-        if matches!(job, Job::Drain(_)) && self.mishap(5) {
-            // One of the writes of a drain fails, and those before it have happened.
+        if matches!(job, Job::Drain(_) | Job::Commit(_)) && self.mishap(5) {
+            // One of the writes of a drain fails, or the removal of the signals after a commit, and those before it have happened.
             let writes = self.below(4);
             self.store.fail_after(writes);
         }

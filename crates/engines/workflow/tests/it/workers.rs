@@ -67,7 +67,7 @@ impl Services for Noop {
 
 /// Runs a worker and a client in this thread until the client is done.
 fn with_worker<T>(client: impl AsyncFnOnce(&Client<Memory>, &Jumping) -> T) -> T {
-    let store = Arc::new(Memory::new(8, Removal::Separate));
+    let store = Arc::new(Memory::new(8, Removal::WithCommit));
     let (registry, mailbox) = (Arc::new(Registry::default()), Mailbox::default());
     let (backlog, watchers, clock) =
         (Arc::new(AtomicUsize::new(0)), Watchers::default(), Arc::<Jumping>::default());
@@ -144,6 +144,7 @@ fn a_repeated_signal_is_known_while_it_waits_and_after_its_instance_has_applied_
         let end = client.watchers.watch("i");
         client.start(request("i", "signal-round-trip"), now_ms).await.unwrap();
         assert_eq!(end.await.status, Status::Done);
+        assert_eq!(client.store.signals(None, 10).await.unwrap(), []);
         assert_eq!(client.publish_unless_applied(sent("s")).await.unwrap(), Inserted::Known);
         assert_eq!(client.publish_unless_applied(sent("later")).await.unwrap(), Inserted::New);
     });
@@ -538,7 +539,7 @@ fn a_signal_without_an_instance_becomes_a_dead_letter_after_a_while() {
 
 #[test]
 fn a_client_refuses_requests_after_its_worker_has_died() {
-    let (mailbox, store) = (Mailbox::default(), Arc::new(Memory::new(1, Removal::Separate)));
+    let (mailbox, store) = (Mailbox::default(), Arc::new(Memory::new(1, Removal::WithCommit)));
     let registry = Arc::new(Registry::default());
     let client = Client {
         store: store.clone(),
