@@ -202,8 +202,7 @@ async fn changes_are_compare_and_set(store: &impl Store) -> Checked {
     let stored = store.load(&["a".to_owned()]).await?;
     same("the store has the change", &stored, &vec![Some(with(&[]).record)])?;
     let left = store.signals(None, 10).await?.len();
-    let wanted = if store.commit_removes_signals() { 0 } else { 3 };
-    same("consumed signals are removed as promised", &left, &wanted)
+    same("consumed signals are removed", &left, &0)
 }
 
 async fn forgotten_signals_are_recognised(store: &impl Store) -> Checked {
@@ -220,8 +219,6 @@ async fn forgotten_signals_are_recognised(store: &impl Store) -> Checked {
     publish("0").await?;
     let given = store.commit(&[change(2, &["1"], &["0"])]).await?;
     same("a change may forget signals", &given, &vec![Committed::Won])?;
-    // Some stores leave this to the worker.
-    store.remove(&[key("a", "1")]).await?;
     same("a waiting repetition is gone", &store.due(&all(store), 1_000_000, 10).await?.signals, &Vec::new())?;
     same("no forgotten signal is listed", &store.signals(None, 10).await?, &Vec::new())?;
     publish("7").await?;
@@ -548,7 +545,7 @@ mod tests {
 
     #[test]
     fn the_memory_store_keeps_every_promise() {
-        for removal in [Removal::WithCommit, Removal::Separate] {
+        for removal in [Removal::WithCommit, Removal::AfterCommit] {
             let checked = check(|| async { Memory::new(8, removal) }).now_or_never();
             checked.unwrap().unwrap();
             let store = Memory::new(8, removal);

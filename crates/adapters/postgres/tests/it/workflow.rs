@@ -1,6 +1,9 @@
 //! Tests the promises of the workflow engine's store on a real server.
 
+use std::fs;
 use std::net::SocketAddr;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
@@ -327,13 +330,100 @@ fn a_store_works_again_after_the_server_was_killed_and_keeps_its_number_of_parti
 }
 
 #[test]
-fn an_invalid_uri_and_one_that_needs_tls_are_refused() {
+fn an_invalid_uri_and_unsupported_parameters_are_refused_by_name() {
     runtime().block_on(async {
         let error =
             |uri: &'static str| async move { Postgres::open(uri, 1, 1).await.unwrap_err().to_string() };
         assert!(error("nonsense").await.contains("the URI of PostgreSQL"));
-        assert!(error("postgres://u@127.0.0.1/d?sslmode=require").await.contains("TLS"));
+        let unsupported = error("postgres://u@127.0.0.1/d?sslmode=allow").await;
+        assert!(unsupported.contains("sslmode=allow is unsupported"), "{unsupported}");
+        assert!(error("postgres://u@127.0.0.1/d?sslcrl=a").await.contains("sslcrl"));
         let refused = error("postgres://u@127.0.0.1:1/d").await;
         assert!(refused.contains("unavailable"), "{refused}");
+    });
+}
+
+/// A certificate for these names, and its key, as files.
+fn certificate(dir: &Path, name: &str, hosts: &[&str]) -> (String, String) {
+    let hosts: Vec<_> = hosts.iter().map(ToString::to_string).collect();
+    let made = rcgen::generate_simple_self_signed(hosts).unwrap();
+    let path = |ending: &str| dir.join(format!("{name}.{ending}"));
+    let (certificate, key) = (path("crt"), path("key"));
+    fs::write(&certificate, made.cert.pem()).unwrap();
+    fs::write(&key, made.signing_key.serialize_pem()).unwrap();
+    // The server refuses a key that others can read.
+    fs::set_permissions(&key, fs::Permissions::from_mode(0o600)).unwrap();
+    (certificate.to_str().unwrap().to_owned(), key.to_str().unwrap().to_owned())
+}
+
+/// A server with a certificate.
+fn with_certificate((certificate, key): &(String, String)) -> Server {
+    let parameters = [("ssl", "on"), ("ssl_cert_file", certificate), ("ssl_key_file", key)];
+    let parameters = parameters.map(|(name, value)| (name.to_owned(), value.to_owned()));
+    start(&server::Settings { parameters: parameters.into(), ..server::Settings::default() })
+}
+
+#[test]
+fn a_store_asks_for_tls_and_checks_the_certificate_as_its_uri_says() {
+    let dir = tempfile::tempdir().unwrap();
+    let right = certificate(dir.path(), "right", &["127.0.0.1"]);
+    let wrong_host = certificate(dir.path(), "wrong", &["elsewhere.example"]);
+    runtime().block_on(async {
+        let open = |server: &Server, query: &str| {
+            let uri = format!("{}?{query}", server.uri());
+            async move { Postgres::open(&uri, 1, PARTITIONS).await.map(drop).map_err(|error| error.to_string()) }
+        };
+        let check = |mode: &str, authorities: &str| format!("sslmode={mode}&sslrootcert={authorities}");
+        let server = with_certificate(&right);
+        assert_eq!(open(&server, "sslmode=require").await, Ok(()));
+        assert_eq!(open(&server, &check("verify-full", &right.0)).await, Ok(()));
+        let unknown = [check("verify-full", &wrong_host.0), check("require", &wrong_host.0), "sslmode=verify-ca".into()];
+        for query in unknown {
+            let refused = open(&server, &query).await.unwrap_err();
+            assert!(refused.contains("certificate"), "{query}: {refused}");
+        }
+        let server = with_certificate(&wrong_host);
+        assert_eq!(open(&server, &check("verify-ca", &wrong_host.0)).await, Ok(()));
+        let refused = open(&server, &check("verify-full", &wrong_host.0)).await.unwrap_err();
+        assert!(refused.contains("not valid for name"), "{refused}");
+    });
+}
+
+#[test]
+fn every_connection_of_a_store_has_the_tls_of_its_uri() {
+    let dir = tempfile::tempdir().unwrap();
+    let certificate = certificate(dir.path(), "server", &["127.0.0.1"]);
+    let server = with_certificate(&certificate);
+    runtime().block_on(async {
+        let (client, connection) = tokio_postgres::connect(&server.uri(), NoTls).await.unwrap();
+        tokio::spawn(connection);
+        let encrypted = "SELECT count(*), count(*) FILTER (WHERE ssl) FROM pg_stat_ssl JOIN pg_stat_activity USING (pid) \
+             WHERE application_name = 'plimsoll-workflow'";
+        for (query, is_encrypted) in [("", false), ("?sslmode=prefer", false), ("?sslmode=require", true)] {
+            let store = Postgres::open(&format!("{}{query}", server.uri()), 1, PARTITIONS).await.unwrap();
+            timeout(Duration::from_secs(60), store.news()).await.unwrap();
+            assert!(store.is_listening());
+            store.backlog(1, 1).await.unwrap();
+            // Connections of the last store end soon.
+            let counts = loop {
+                let row = client.query_one(encrypted, &[]).await.unwrap();
+                let counts: (i64, i64) = (row.get(0), row.get(1));
+                if counts.0 == 2 {
+                    break counts;
+                }
+                sleep(Duration::from_millis(20)).await;
+            };
+            assert_eq!(counts, (2, if is_encrypted { 2 } else { 0 }), "{query}");
+        }
+    });
+}
+
+#[test]
+fn a_server_without_tls_is_refused_if_the_uri_asks_for_it() {
+    let server = start(&server::Settings::default());
+    runtime().block_on(async {
+        let uri = format!("{}?sslmode=verify-full", server.uri());
+        let refused = Postgres::open(&uri, 1, PARTITIONS).await.unwrap_err().to_string();
+        assert!(refused.contains("does not support TLS"), "{refused}");
     });
 }

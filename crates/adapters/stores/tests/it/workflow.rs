@@ -324,7 +324,7 @@ impl Clock for Now {
 /// The time from the start of an instance in one process to its end in another process that scans every `poll_ms`, in milliseconds.
 async fn latency_ms(uri: &str, db: &str, poll_ms: u64) -> u64 {
     let open = || async { Mongo::open(uri, db, 2, PARTITIONS).await.unwrap() };
-    let settings = Settings { poll_max_ms: poll_ms, poll_min_ms: poll_ms, ..Settings::new(db.into()) };
+    let settings = Settings { poll_max_ms: poll_ms, poll_min_ms: poll_ms, ..Settings::new(db) };
     contract::news_ms(open().await, open().await, settings, Now).await.unwrap()
 }
 

@@ -587,7 +587,9 @@ impl Core {
         slot.pause_ms = 0;
         let consumed = slot.committing.take().unwrap_or_default();
         let refused = take(&mut slot.confirming);
-        consumed.iter().for_each(|id| drop(slot.known.remove(id)));
+        for id in &consumed {
+            slot.known.remove(id);
+        }
         let key = |id: &String| SignalKey { instance: tag.instance.clone(), id: id.clone() };
         let removed: Vec<_> = consumed.iter().map(key).collect();
         let Some(loaded) = &mut slot.loaded else { return };
