@@ -22,7 +22,7 @@ use crate::reply::number;
 /// Events in one reply at most.
 const EVENTS_MAX: i32 = 1_000;
 /// The longest time for which the server waits for an event.
-const WAIT: Duration = Duration::from_secs(10);
+const WAIT: Duration = Duration::from_secs(20);
 /// The time in which news gathers for one reply, after another reply.
 const GATHER: Duration = Duration::from_millis(5);
 /// The time after a lost connection or stream.
