@@ -14,8 +14,8 @@ use tokio_postgres::config::{Config, SslMode};
 use tokio_postgres::tls::{ChannelBinding, MakeTlsConnect, TlsConnect};
 use tokio_postgres::{Client, Error, Socket};
 
-use super::session::{PATIENCE, words};
-
+/// The time limit of a connection's start and of one statement.
+pub(super) const PATIENCE: Duration = Duration::from_secs(30);
 /// The time without traffic after which the operating system asks whether the peer lives.
 const KEEPALIVE: Duration = Duration::from_secs(10);
 /// Settings of every connection. Commits are durable. Plans are made once, and use indexes without regard to
@@ -32,7 +32,7 @@ pub(super) struct Address {
     tls: Tls,
 }
 
-/// The end of a connection that moves its bytes.
+/// The part of a connection that moves its bytes.
 pub(super) type Connection = tokio_postgres::Connection<Socket, Secured>;
 
 impl Address {
@@ -174,6 +174,12 @@ fn decoded(value: &str) -> String {
         rest = if code.is_some() { &after[2..] } else { after };
     }
     String::from_utf8(bytes).unwrap_or_else(|_| value.to_owned())
+}
+
+/// The library's sentence with its cause.
+pub(super) fn words(error: &Error) -> String {
+    use std::error::Error as _;
+    error.source().map_or_else(|| error.to_string(), |cause| format!("{error}: {cause}"))
 }
 
 /// Makes handshakes.

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use plimsoll_workflow::port::{StoreError, Stored};
 use tokio_postgres::Row;
 
-use super::address::Address;
-use super::session::{PATIENCE, Session};
+use super::address::{Address, PATIENCE};
+use super::session::Session;
 
 /// The counters of the connected database and of the log. A counter has the same name as in a run's other
 /// databases if the meaning is the same.

@@ -20,11 +20,11 @@ use plimsoll_workflow::port::{
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
-use address::Address;
+use address::{Address, PATIENCE};
 pub use counters::{counters, version};
 use news::{Incoming, Outgoing};
 use rows::{Records, SIGNAL, Signals, json, letter, record, signal, signed};
-use session::{PATIENCE, Prepared, Session, Sessions};
+use session::{Prepared, Session, Sessions};
 
 /// The statements that create the tables.
 const SCHEMA: &str = include_str!("schema.sql");

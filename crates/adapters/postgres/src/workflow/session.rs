@@ -11,11 +11,8 @@ use tokio::task::AbortHandle;
 use tokio::time::timeout;
 use tokio_postgres::{Client, Error, Row, Statement, types::ToSql};
 
-use super::address::Address;
+use super::address::{Address, words};
 use super::sql;
-
-/// The time limit of a connection's start and of one statement.
-pub(super) const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The statements that are prepared once for each connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -239,12 +236,6 @@ fn reason(error: &Error) -> Reason {
         }
         None => words(error).into(),
     }
-}
-
-/// The library's sentence with its cause.
-pub(super) fn words(error: &Error) -> String {
-    use std::error::Error as _;
-    error.source().map_or_else(|| error.to_string(), |cause| format!("{error}: {cause}"))
 }
 
 #[cfg(test)]
