@@ -37,7 +37,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("pipeline", &["measure", "jq"]),
     ("workflow", &["measure", "yaml", "jq"]),
     ("kafka", &["measure", "pipeline", "install", "process"]),
-    ("postgres", &["measure", "workflow", "install", "process"]),
+    ("postgres", &["measure", "net", "workflow", "install", "process"]),
     ("onnx", &["measure", "pipeline", "install"]),
     ("stores", &["measure", "element", "ledger", "wire", "pipeline", "workflow", "deployment"]),
     ("service", &["yaml"]),

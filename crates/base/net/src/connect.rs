@@ -7,8 +7,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use rustls::{AlertDescription, Error as RustlsError};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, UnixStream};
 use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
 
 use crate::socks::{self, SocksProxy};
 use crate::stream::Stream;
@@ -109,9 +111,20 @@ async fn open(
     let stream = tcp(destination).await.map_err(unconnected)?;
     is_connected.store(true, Ordering::Relaxed);
     let Some(tls) = tls else { return Ok(Stream::Tcp(stream)) };
-    let name = tls.name_for(destination.host).map_err(ConnectError::ServerName)?;
-    let stream = TlsConnector::from(tls.config().clone()).connect(name, stream).await;
-    stream.map(|stream| Stream::Tls(Box::new(stream))).map_err(no_session)
+    Ok(Stream::Tls(Box::new(secure(stream, destination.host, tls).await?)))
+}
+
+/// Does the TLS handshake with `host` on an open stream, without a time limit: for protocols that begin it late.
+///
+/// # Errors
+/// [`ConnectError::ServerName`], [`ConnectError::NoProtocol`], [`ConnectError::NotTls`] or [`ConnectError::Tls`].
+pub async fn secure<S: AsyncRead + AsyncWrite + Unpin>(
+    stream: S,
+    host: &str,
+    tls: &Tls,
+) -> Result<TlsStream<S>, ConnectError> {
+    let name = tls.name_for(host).map_err(ConnectError::ServerName)?;
+    TlsConnector::from(tls.config().clone()).connect(name, stream).await.map_err(no_session)
 }
 
 fn unconnected(error: io::Error) -> ConnectError {

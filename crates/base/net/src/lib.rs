@@ -8,11 +8,12 @@
 //! This crate must not know any protocol above TLS, load or scenarios.
 
 pub use channel::{Channel, ExchangeError, Receive};
-pub use connect::{ConnectError, Destination, connect, connect_unix, tcp};
+pub use connect::{ConnectError, Destination, connect, connect_unix, secure, tcp};
 pub use deadline::Deadline;
 pub use socks::{SOCKS_PORT, SocksProxy};
 pub use stream::Stream;
 pub use tls::{Tls, TlsError, TlsSettings, Trust};
+pub use tokio_rustls::client::TlsStream;
 
 mod connect;
 mod socks;

@@ -386,6 +386,7 @@ mod tests {
     use std::path::Path;
     use std::sync::atomic::AtomicBool;
 
+    use futures_util::future::join_all;
     use plimsoll_scenario::{Mode, Unit};
     use plimsoll_workflow::definition::Definition;
     use plimsoll_workflow::instance::{Signal, StartRequest, State};
@@ -395,6 +396,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
+    use crate::client::{self, Job};
     use crate::embedded::Embedded;
 
     fn state(id: &str) -> State {
@@ -550,6 +552,38 @@ mod tests {
         let signal = Signal::named(instance, "1", "go", Value::Null, 1);
         comparison.letter(&DeadLetter { signal, reason, buried_ms: 2 });
         comparison.finish(&Report::default())
+    }
+
+    /// In the control arm each signal of a group is sent alone, and a refused one lets the store repeat the others.
+    #[test]
+    fn a_refused_signal_among_single_ones_repeats_no_number() {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let found = runtime.block_on(async {
+            let works = [Work::build(&Unit::Signal { receivers: 1, delay: None }, Path::new(".")).unwrap()];
+            let store = Memory::new(1, Removal::WithCommit);
+            let (mode, owners) = (Mode::Transactions, vec!["one".to_owned()]);
+            let definitions = &works[0].definitions;
+            let engine = Embedded::prepare(store.clone(), mode, owners, definitions, 100).await.unwrap();
+            engine.begin(&tokio::runtime::Handle::current());
+            engine.begin_instance(works[0].name(), &client::receiver("run", 0, 0)).await.unwrap();
+            let (ledger, limit) = (Ledger::new("run", 0), Duration::from_secs(60));
+            let job = || {
+                let index = ledger.open(0);
+                Job { engine: &engine, work: &works[0], operation: 0, ledger: &ledger, index, limit }
+            };
+            store.refuse("-0-5");
+            let jobs: Vec<_> = (0..8).map(|_| job()).collect();
+            let results = join_all(jobs.iter().map(|job| job.run("run"))).await;
+            let failed: Vec<_> = results.iter().map(Result::is_err).collect();
+            assert_eq!(failed, [false, false, false, false, false, true, false, false]);
+            store.refuse("nothing");
+            job().run("run").await.unwrap();
+            engine.halt().await;
+            let records = store.find(&Find { limit: 10, ..Find::default() }).await.unwrap();
+            compared(&ledger, &records).integrity
+        });
+        assert_eq!((found.found, found.rejected, found.duplicated), (8, 1, 0), "{:?}", found.examples);
+        assert!(found.holds(), "{:?}", found.examples);
     }
 
     /// A store without the signal that a client sent and the store acknowledged.

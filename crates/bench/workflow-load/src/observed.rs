@@ -224,10 +224,6 @@ impl<S: Store> Store for Observed<S> {
         self.store.partitions()
     }
 
-    fn commit_removes_signals(&self) -> bool {
-        self.store.commit_removes_signals()
-    }
-
     async fn deploy(&self, definitions: &[Definition], now_ms: u64) -> Stored<()> {
         self.store.deploy(definitions, now_ms).await
     }
@@ -330,6 +326,10 @@ impl<S: Store> Store for Observed<S> {
 
     async fn backlog(&self, now_ms: u64, limit: usize) -> Stored<usize> {
         self.store.backlog(now_ms, limit).await
+    }
+
+    async fn known(&self, signals: &[SignalKey]) -> Stored<Vec<bool>> {
+        self.store.known(signals).await
     }
 
     async fn signals_of(&self, instance: &str, limit: usize) -> Stored<Vec<Signal>> {

@@ -1,5 +1,7 @@
 //! Tests the promises of a store. Every store's tests run these checks, each on an empty store.
 
+mod news;
+
 use std::collections::BTreeSet;
 use std::future::Future;
 
@@ -12,6 +14,8 @@ use crate::port::{
     Commit, Committed, Deployed, Find, Inbox, Inserted, Lease, LeaseRequest, Postponed, Record, Redrive,
     SignalKey, Store, StoreError, partition_of,
 };
+
+pub use news::news_ms;
 
 /// A promise that a store broke.
 #[derive(Debug, thiserror::Error)]
@@ -198,8 +202,7 @@ async fn changes_are_compare_and_set(store: &impl Store) -> Checked {
     let stored = store.load(&["a".to_owned()]).await?;
     same("the store has the change", &stored, &vec![Some(with(&[]).record)])?;
     let left = store.signals(None, 10).await?.len();
-    let wanted = if store.commit_removes_signals() { 0 } else { 3 };
-    same("consumed signals are removed as promised", &left, &wanted)
+    same("consumed signals are removed", &left, &0)
 }
 
 async fn forgotten_signals_are_recognised(store: &impl Store) -> Checked {
@@ -216,10 +219,12 @@ async fn forgotten_signals_are_recognised(store: &impl Store) -> Checked {
     publish("0").await?;
     let given = store.commit(&[change(2, &["1"], &["0"])]).await?;
     same("a change may forget signals", &given, &vec![Committed::Won])?;
-    // Some stores leave this to the worker.
-    store.remove(&[key("a", "1")]).await?;
     same("a waiting repetition is gone", &store.due(&all(store), 1_000_000, 10).await?.signals, &Vec::new())?;
     same("no forgotten signal is listed", &store.signals(None, 10).await?, &Vec::new())?;
+    publish("7").await?;
+    let given = store.known(&[key("a", "7"), key("b", "7"), key("a", "0"), key("a", "1")]).await?;
+    same("waiting and forgotten signals are known", &given, &vec![true, false, true, false])?;
+    store.remove(&[key("a", "7")]).await?;
     same("a forgotten signal is known", &is_known(&publish("0").await?), &true)?;
     let given = store.commit(&[change(3, &["0"], &[])]).await?;
     same("a forgotten signal cannot be applied", &given, &vec![Committed::Lost])?;
@@ -456,6 +461,7 @@ pub async fn steady(store: &impl Store) -> Checked {
     store.find(&Find { key: Some("key of f8".into()), limit: 10, ..Find::default() }).await?;
     store.find(&Find { definition: Some("none".into()), limit: 10, ..Find::default() }).await?;
     store.signals_of("f9", 10).await?;
+    store.known(&[key("f9", "1"), key("f9", "none")]).await?;
     store.backlog(20, 10).await?;
     Ok(store.forget(&all(store), 1).await?)
 }
@@ -539,7 +545,7 @@ mod tests {
 
     #[test]
     fn the_memory_store_keeps_every_promise() {
-        for removal in [Removal::WithCommit, Removal::Separate] {
+        for removal in [Removal::WithCommit, Removal::AfterCommit] {
             let checked = check(|| async { Memory::new(8, removal) }).now_or_never();
             checked.unwrap().unwrap();
             let store = Memory::new(8, removal);

@@ -252,7 +252,7 @@ mod tests {
         assert_eq!((reason.kind.as_str(), reason.missing.as_deref()), ("signal", Some("go")));
         assert_eq!((reason.path.as_deref(), reason.visit, reason.due_ms), (Some("wait-0"), Some(2), None));
 
-        let store = Memory::new(1, Removal::Separate);
+        let store = Memory::new(1, Removal::WithCommit);
         let lease = LeaseRequest { owner: "ann".into(), ttl_ms: 100, want: 1, release: Vec::new() };
         store.lease(&lease).now_or_never().unwrap().unwrap();
         let record = Record::of(&state, 1, 1, 0).unwrap();

@@ -11,13 +11,13 @@ use crate::port::{
     Record, Redrive, SignalKey, Store, StoreError, Stored, partition_of,
 };
 
-/// Whether a commit removes the signals that it consumed, as a store with transactions does.
+/// The way in which a commit removes the signals that it consumed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Removal {
-    /// With the commit.
+    /// Together with its changes, as a store with transactions does.
     WithCommit,
-    /// By the worker.
-    Separate,
+    /// By a later write, which may fail, as a store without transactions does.
+    AfterCommit,
 }
 
 /// A store in memory. Clones share it.
@@ -146,7 +146,7 @@ impl Tables {
         Leases { held, owners: self.owners.len(), free }
     }
 
-    fn commit(&mut self, commit: &Commit, removal: Removal) -> Committed {
+    fn commit(&mut self, commit: &Commit) -> Committed {
         let Some(stored) = self.instances.get_mut(&commit.record.id) else { return Committed::Lost };
         if stored.version + 1 != commit.record.version || stored.epoch > commit.record.epoch {
             return Committed::Lost;
@@ -160,20 +160,21 @@ impl Tables {
             self.signals.remove(&key);
             self.forgotten.insert(key, commit.record.changed_ms);
         }
-        if removal == Removal::WithCommit {
+        Committed::Won
+    }
+
+    /// Removes the signals that won changes consumed.
+    fn remove_consumed(&mut self, commits: &[Commit], results: &[Committed]) {
+        for (commit, _) in commits.iter().zip(results).filter(|(_, result)| **result == Committed::Won) {
+            let key = |id: &String| SignalKey { instance: commit.record.id.clone(), id: id.clone() };
             commit.consumed.iter().map(key).for_each(|key| drop(self.signals.remove(&key)));
         }
-        Committed::Won
     }
 }
 
 impl Store for Memory {
     fn partitions(&self) -> u16 {
         self.partitions
-    }
-
-    fn commit_removes_signals(&self) -> bool {
-        self.removal == Removal::WithCommit
     }
 
     async fn deploy(&self, definitions: &[Definition], _now_ms: u64) -> Stored<()> {
@@ -266,7 +267,12 @@ impl Store for Memory {
     async fn commit(&self, commits: &[Commit]) -> Stored<Vec<Committed>> {
         self.check(commits.iter().map(|commit| &commit.record.body[..]))?;
         let mut tables = self.tables();
-        Ok(commits.iter().map(|commit| tables.commit(commit, self.removal)).collect())
+        let results: Vec<_> = commits.iter().map(|commit| tables.commit(commit)).collect();
+        if self.removal == Removal::AfterCommit {
+            self.count_write()?;
+        }
+        tables.remove_consumed(commits, &results);
+        Ok(results)
     }
 
     async fn forget(&self, partitions: &[u16], before_ms: u64) -> Stored<()> {
@@ -365,6 +371,12 @@ impl Store for Memory {
     async fn backlog(&self, now_ms: u64, limit: usize) -> Stored<usize> {
         let tables = self.tables();
         Ok(tables.signals.values().filter(|signal| signal.due_ms <= now_ms).take(limit).count())
+    }
+
+    async fn known(&self, signals: &[SignalKey]) -> Stored<Vec<bool>> {
+        let tables = self.tables();
+        let is_known = |key| tables.signals.contains_key(key) || tables.forgotten.contains_key(key);
+        Ok(signals.iter().map(is_known).collect())
     }
 
     async fn signals_of(&self, instance: &str, limit: usize) -> Stored<Vec<Signal>> {

@@ -353,9 +353,6 @@ pub trait Store: Send + Sync + 'static {
     /// The number of partitions, which never changes in a store.
     fn partitions(&self) -> u16;
 
-    /// Whether [`Store::commit`] also removes the consumed signals of won changes. If not, the worker removes them.
-    fn commit_removes_signals(&self) -> bool;
-
     /// Keeps definitions by version. The last one is the latest of its name: a known version that is not the latest becomes the latest again.
     fn deploy(&self, definitions: &[Definition], now_ms: u64) -> impl Future<Output = Stored<()>> + Send;
 
@@ -392,7 +389,8 @@ pub trait Store: Send + Sync + 'static {
     /// Instances by id, in the order of `ids`.
     fn load(&self, ids: &[String]) -> impl Future<Output = Stored<Vec<Option<Record>>>> + Send;
 
-    /// Changes instances, each with a separate compare-and-set.
+    /// Changes instances, each with a separate compare-and-set, and removes the consumed signals of won changes. A failure may leave some of
+    /// them, also those of changes that the store has.
     fn commit(&self, commits: &[Commit]) -> impl Future<Output = Stored<Vec<Committed>>> + Send;
 
     /// Forgets the signals of partitions that their instances forgot before a moment.
@@ -450,6 +448,9 @@ pub trait Store: Send + Sync + 'static {
 
     /// The number of due signals in all partitions, `limit` at most.
     fn backlog(&self, now_ms: u64, limit: usize) -> impl Future<Output = Stored<usize>> + Send;
+
+    /// Whether each signal has a known (instance, id): see [`Store::publish`].
+    fn known(&self, signals: &[SignalKey]) -> impl Future<Output = Stored<Vec<bool>>> + Send;
 
     /// Waiting signals of an instance, in order of their ids.
     fn signals_of(&self, instance: &str, limit: usize) -> impl Future<Output = Stored<Vec<Signal>>> + Send;

@@ -88,6 +88,8 @@ fn a_request_is_answered_201_and_its_repetition_200_and_the_instance_runs_to_its
 
     put(&mut client, "/api/instances/o%2Fa/signals/s1", &json!({"name": "paid"}), 201);
     let done = until(&mut client, "/api/instances/o%2Fa", |it| it["status"] == "done");
+    let repeated = put(&mut client, "/api/instances/o%2Fa/signals/s1", &json!({"name": "paid"}), 200);
+    assert_eq!(repeated["stored"], "known");
     let paths: Vec<_> = done["history"].as_array().unwrap().iter().map(|visit| &visit["path"]).collect();
     assert_eq!(paths, ["reserve", "check", "paid"]);
     assert_eq!(client.get("/api/instances?status=done&key=k%3C1%3E")["instances"][0]["instance"], "o/a");

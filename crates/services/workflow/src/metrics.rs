@@ -7,7 +7,7 @@ use plimsoll_workflow::instance::{DeadLetter, DeadReason, Status};
 use plimsoll_workflow::port::{Commit, Committed, Inserted, Leases};
 
 /// The operations of a store, in the order of its trait.
-const OPERATIONS: [&str; 24] = [
+const OPERATIONS: [&str; 25] = [
     "deploy",
     "definitions",
     "deployed",
@@ -30,6 +30,7 @@ const OPERATIONS: [&str; 24] = [
     "find",
     "list",
     "backlog",
+    "known",
     "signals_of",
     "signals",
 ];
@@ -90,6 +91,7 @@ pub struct Metrics {
     owners: AtomicUsize,
     free_partitions: AtomicUsize,
     waiting: AtomicUsize,
+    news: AtomicU64,
 }
 
 /// Counts one piece of work as in flight until this value is dropped, also if its future is dropped.
@@ -166,6 +168,11 @@ impl Metrics {
         self.waiting.store(signals, Ordering::Relaxed);
     }
 
+    /// Counts news of work from another process.
+    pub(crate) fn heard(&self) {
+        self.news.fetch_add(1, Ordering::Relaxed);
+    }
+
     /// Counts a call as in flight until the guard is dropped. `None` if this process begins no more calls.
     pub(crate) fn call_begins(&self) -> Option<InFlight<'_>> {
         let call = InFlight::begin(&self.running_calls);
@@ -204,11 +211,13 @@ impl Metrics {
         self.partitions.load(Ordering::Relaxed)
     }
 
-    /// Writes all metrics; `backlog` counts the signals in memory.
-    pub fn write(&self, page: &mut Page, backlog: usize) {
+    /// Writes all metrics; `backlog` counts the signals in memory, and `is_listening` is whether this process hears of work from others.
+    pub fn write(&self, page: &mut Page, backlog: usize, is_listening: bool) {
         self.write_instances(page);
         self.write_calls(page);
         self.write_store(page);
+        let help = "News of work from other processes. Each one wakes the worker.";
+        page.single("plimsoll_workflow_news_total", "counter", help, self.news.load(Ordering::Relaxed));
         let gauges = [
             ("partitions", "Partitions that this process holds.", self.partitions()),
             ("owners", "Processes that ask for partitions.", self.owners.load(Ordering::Relaxed)),
@@ -223,6 +232,11 @@ impl Metrics {
                 self.waiting.load(Ordering::Relaxed),
             ),
             ("backlog_signals", "Signals that wait in the memory of this process.", backlog),
+            (
+                "listening",
+                "1 if this process hears at once of work from others. 0: their work waits for the next poll.",
+                usize::from(is_listening),
+            ),
         ];
         for (name, help, value) in gauges {
             page.single(&format!("plimsoll_workflow_{name}"), "gauge", help, value);
@@ -288,8 +302,9 @@ mod tests {
         let signal = Signal::named("i", "s", "go", serde_json::Value::Null, 0);
         metrics.buried(&[DeadLetter { signal, reason: DeadReason::Unreadable, buried_ms: 1 }]);
         metrics.waiting(11);
+        metrics.heard();
         let mut page = Page::default();
-        metrics.write(&mut page, 7);
+        metrics.write(&mut page, 7, true);
         let text = page.text();
         for line in [
             "plimsoll_workflow_starts_total{outcome=\"new\"} 2\n",
@@ -303,6 +318,8 @@ mod tests {
             "plimsoll_workflow_partitions_free 5\n",
             "plimsoll_workflow_waiting_signals 11\n",
             "plimsoll_workflow_backlog_signals 7\n",
+            "plimsoll_workflow_news_total 1\n",
+            "plimsoll_workflow_listening 1\n",
         ] {
             assert!(text.contains(line), "{line} is not in {text}");
         }

@@ -150,6 +150,14 @@ impl Store {
         Ok(definitions.into_iter().filter_map(|deployed| deployed.definition.ok()).collect())
     }
 
+    /// Whether this process hears at once of work from other processes.
+    pub fn is_listening(&self) -> bool {
+        match &self.kind {
+            Kind::Mongo(mongo) => mongo.is_listening(),
+            Kind::Postgres(postgres) => postgres.is_listening(),
+        }
+    }
+
     fn warn_about_free(&self, leases: &Leases, lease_ms: u64) {
         let (now_ms, lease_ms) = (self.clock.now_ms(), i64::try_from(lease_ms).unwrap_or(i64::MAX));
         let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
@@ -182,13 +190,6 @@ impl Port for Store {
         match &self.kind {
             Kind::Mongo(mongo) => mongo.partitions(),
             Kind::Postgres(postgres) => postgres.partitions(),
-        }
-    }
-
-    fn commit_removes_signals(&self) -> bool {
-        match &self.kind {
-            Kind::Mongo(mongo) => mongo.commit_removes_signals(),
-            Kind::Postgres(postgres) => postgres.commit_removes_signals(),
         }
     }
 
@@ -297,16 +298,22 @@ impl Port for Store {
     }
 
     async fn news(&self) -> Vec<u16> {
-        match &self.kind {
+        let partitions = match &self.kind {
             Kind::Mongo(mongo) => mongo.news().await,
             Kind::Postgres(postgres) => postgres.news().await,
-        }
+        };
+        self.metrics.heard();
+        partitions
     }
 
     async fn backlog(&self, now_ms: u64, limit: usize) -> Stored<usize> {
         let count = counted!(self, backlog(now_ms, limit))?;
         self.metrics.waiting(count);
         Ok(count)
+    }
+
+    async fn known(&self, signals: &[SignalKey]) -> Stored<Vec<bool>> {
+        counted!(self, known(signals))
     }
 
     async fn signals_of(&self, instance: &str, limit: usize) -> Stored<Vec<Signal>> {

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use plimsoll_workflow::port::{StoreError, Stored};
 use tokio_postgres::Row;
 
-use super::session::{PATIENCE, Session, config};
+use super::address::{Address, PATIENCE};
+use super::session::Session;
 
 /// The counters of the connected database and of the log. A counter has the same name as in a run's other
 /// databases if the meaning is the same.
@@ -40,6 +41,6 @@ pub async fn version(uri: &str) -> Stored<String> {
 
 /// The only row of a statement's result.
 async fn one(uri: &str, text: &str) -> Stored<Row> {
-    let rows = Session::open(&config(uri)?, PATIENCE).await?.rows(text, &[]).await?;
+    let rows = Session::open(&Address::of(uri)?, PATIENCE).await?.rows(text, &[]).await?;
     rows.into_iter().next().ok_or_else(|| StoreError::Unavailable("the server gave no row".into()))
 }

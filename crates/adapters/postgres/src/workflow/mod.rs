@@ -1,5 +1,6 @@
 //! Keeps the workflow engine's instances, signals and tasks in PostgreSQL. A batch is one statement, and a statement one transaction.
 
+mod address;
 mod counters;
 mod news;
 mod rows;
@@ -17,18 +18,18 @@ use plimsoll_workflow::port::{
     Record, Redrive, SignalKey, Store, StoreError, Stored, missing_store, partition_of,
 };
 use tokio_postgres::Row;
-use tokio_postgres::config::Config;
 use tokio_postgres::types::ToSql;
 
+use address::{Address, PATIENCE};
 pub use counters::{counters, version};
 use news::{Incoming, Outgoing};
 use rows::{Records, SIGNAL, Signals, json, letter, record, signal, signed};
-use session::{PATIENCE, Prepared, Session, Sessions, config};
+use session::{Prepared, Session, Sessions};
 
 /// The statements that create the tables.
 const SCHEMA: &str = include_str!("schema.sql");
 /// The last object that the tables' statements create: where it exists, all others do.
-const NEWEST: &str = "plimsoll_workflow.instances_definition";
+const NEWEST: &str = "plimsoll_workflow.instances_status";
 /// The largest size of the bodies in one statement, in bytes. A server refuses a gigabyte.
 const BYTES_MAX: usize = 32 << 20;
 /// The version of the tables.
@@ -40,7 +41,7 @@ const CREATION_LOCK: i64 = 0x706c_696d_7766_6c6f;
 #[derive(Debug)]
 pub struct Postgres {
     sessions: Arc<Sessions>,
-    config: Config,
+    address: Address,
     outgoing: Arc<Outgoing>,
     incoming: Incoming,
     partitions: u16,
@@ -54,14 +55,14 @@ impl Postgres {
     ///
     /// If the server does not answer, the URI is invalid, or the tables have another form.
     pub async fn open(uri: &str, connections: usize, partitions: u16) -> Stored<Self> {
-        let config = config(uri)?;
-        let session = Session::open(&config, PATIENCE).await?;
+        let address = Address::of(uri)?;
+        let session = Session::open(&address, PATIENCE).await?;
         // The creation of an existing index locks its table against writers.
         if !is_complete(&session).await? {
             create(&session, i16::try_from(partitions.max(1)).unwrap_or(i16::MAX)).await?;
         }
         let partitions = stored_form(&session).await?;
-        Ok(Self::of(config, connections, partitions))
+        Ok(Self::of(address, connections, partitions))
     }
 
     /// Opens an existing store, and creates nothing.
@@ -70,25 +71,30 @@ impl Postgres {
     ///
     /// As those of [`Self::open`], and if the database has no store.
     pub async fn open_existing(uri: &str, connections: usize) -> Stored<Self> {
-        let config = config(uri)?;
-        let session = Session::open(&config, PATIENCE).await?;
+        let address = Address::of(uri)?;
+        let session = Session::open(&address, PATIENCE).await?;
         let exists = "SELECT to_regclass('plimsoll_workflow.form') IS NOT NULL";
         let exists = session.rows(exists, &[]).await?.first().is_some_and(|row| row.get(0));
         if !exists {
             return Err(missing_store());
         }
         let partitions = stored_form(&session).await?;
-        Ok(Self::of(config, connections, partitions))
+        Ok(Self::of(address, connections, partitions))
     }
 
-    fn of(config: Config, connections: usize, partitions: i16) -> Self {
+    fn of(address: Address, connections: usize, partitions: i16) -> Self {
         Self {
-            sessions: Arc::new(Sessions::new(config.clone(), connections, PATIENCE)),
-            config,
+            sessions: Arc::new(Sessions::new(address.clone(), connections, PATIENCE)),
+            address,
             outgoing: Arc::default(),
             incoming: Incoming::default(),
             partitions: u16::try_from(partitions).unwrap_or(1),
         }
+    }
+
+    /// Whether the store hears of work from other processes at once.
+    pub fn is_listening(&self) -> bool {
+        self.incoming.is_open()
     }
 
     fn partition(&self, instance: &str) -> i16 {
@@ -165,7 +171,7 @@ async fn stored_form(session: &Session) -> Stored<i16> {
 ///
 /// If the server does not answer.
 pub async fn flushes(uri: &str) -> Stored<u64> {
-    let session = Session::open(&config(uri)?, PATIENCE).await?;
+    let session = Session::open(&Address::of(uri)?, PATIENCE).await?;
     let rows = session.rows("SELECT wal_sync FROM pg_stat_wal", &[]).await?;
     Ok(rows.first().and_then(|row| u64::try_from(row.get::<_, i64>(0)).ok()).unwrap_or(0))
 }
@@ -248,10 +254,6 @@ impl<'a> Query<'a> {
 impl Store for Postgres {
     fn partitions(&self) -> u16 {
         self.partitions
-    }
-
-    fn commit_removes_signals(&self) -> bool {
-        true
     }
 
     async fn deploy(&self, definitions: &[Definition], now_ms: u64) -> Stored<()> {
@@ -512,7 +514,7 @@ impl Store for Postgres {
     }
 
     async fn news(&self) -> Vec<u16> {
-        self.incoming.next(&self.config, self.partitions).await
+        self.incoming.next(&self.address, self.partitions).await
     }
 
     async fn backlog(&self, now_ms: u64, limit: usize) -> Stored<usize> {
@@ -520,6 +522,13 @@ impl Store for Postgres {
         let rows = self.rare(sql::BACKLOG, &[&signed(now_ms), &limit]).await?;
         let count = rows.first().map_or(0, |row| row.get::<_, i64>(0));
         Ok(usize::try_from(count).unwrap_or(0))
+    }
+
+    async fn known(&self, signals: &[SignalKey]) -> Stored<Vec<bool>> {
+        let (instances, ids) = keys(signals.iter());
+        let rows = self.rare(sql::KNOWN, &[&instances, &ids]).await?;
+        let known: HashSet<(&str, &str)> = rows.iter().map(|row| (row.get(0), row.get(1))).collect();
+        Ok(signals.iter().map(|key| known.contains(&(key.instance.as_str(), key.id.as_str()))).collect())
     }
 
     async fn signals_of(&self, instance: &str, limit: usize) -> Stored<Vec<Signal>> {

@@ -9,9 +9,9 @@ use std::time::Duration;
 use tokio::sync::{Mutex, mpsc};
 use tokio::task::AbortHandle;
 use tokio::time::sleep;
-use tokio_postgres::config::Config;
-use tokio_postgres::{AsyncMessage, Client, NoTls, Socket, tls::NoTlsStream};
+use tokio_postgres::{AsyncMessage, Client, Error};
 
+use super::address::{Address, Connection};
 use super::session::Sessions;
 
 /// The time in which news gathers for one notification.
@@ -84,6 +84,7 @@ fn of_text(text: &str) -> Vec<u16> {
 #[derive(Debug, Default)]
 pub(super) struct Incoming {
     listening: Mutex<Option<Listening>>,
+    is_open: AtomicBool,
 }
 
 #[derive(Debug)]
@@ -103,8 +104,13 @@ impl Drop for Listening {
 }
 
 impl Incoming {
+    /// Whether the connection is open.
+    pub(super) fn is_open(&self) -> bool {
+        self.is_open.load(Ordering::Relaxed)
+    }
+
     /// The next partitions with new work. After a broken connection, all partitions may have new work.
-    pub(super) async fn next(&self, config: &Config, partitions: u16) -> Vec<u16> {
+    pub(super) async fn next(&self, address: &Address, partitions: u16) -> Vec<u16> {
         let mut place = self.listening.lock().await;
         loop {
             match place.as_mut() {
@@ -114,11 +120,15 @@ impl Incoming {
                         return (0..partitions).collect();
                     }
                     Some(text) => return of_text(&text),
-                    None => *place = None,
+                    None => {
+                        self.is_open.store(false, Ordering::Relaxed);
+                        *place = None;
+                    }
                 },
-                None => match Listening::open(config).await {
+                None => match Listening::open(address).await {
                     Ok(listening) => {
                         *place = Some(listening);
+                        self.is_open.store(true, Ordering::Relaxed);
                         return (0..partitions).collect();
                     }
                     Err(_) => sleep(AGAIN).await,
@@ -129,8 +139,8 @@ impl Incoming {
 }
 
 impl Listening {
-    async fn open(config: &Config) -> Result<Self, tokio_postgres::Error> {
-        let (client, connection) = config.connect(NoTls).await?;
+    async fn open(address: &Address) -> Result<Self, Error> {
+        let (client, connection) = address.connect().await?;
         let (sender, texts) = mpsc::channel(WAITING_MAX);
         let has_lost = Arc::<AtomicBool>::default();
         let connection = tokio::spawn(forward(connection, sender, has_lost.clone())).abort_handle();
@@ -141,11 +151,7 @@ impl Listening {
 }
 
 /// Drives the connection and forwards its notifications, until it ends.
-async fn forward(
-    mut connection: tokio_postgres::Connection<Socket, NoTlsStream>,
-    sender: mpsc::Sender<String>,
-    has_lost: Arc<AtomicBool>,
-) {
+async fn forward(mut connection: Connection, sender: mpsc::Sender<String>, has_lost: Arc<AtomicBool>) {
     while let Some(Ok(message)) = poll_fn(|context| connection.poll_message(context)).await {
         if let AsyncMessage::Notification(notification) = message {
             forward_text(&sender, &has_lost, notification.payload());

@@ -31,9 +31,6 @@ CREATE TABLE IF NOT EXISTS plimsoll_workflow.instances (
 ) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.05);
 CREATE INDEX IF NOT EXISTS instances_due ON plimsoll_workflow.instances (partition, due_ms) WHERE due_ms IS NOT NULL;
 CREATE INDEX IF NOT EXISTS instances_key ON plimsoll_workflow.instances (key, id) WHERE key IS NOT NULL;
--- Instances that an operator looks for. Most instances never have these statuses, so the index costs nothing.
-CREATE INDEX IF NOT EXISTS instances_halted ON plimsoll_workflow.instances (status, id)
-    WHERE status IN ('compensating', 'parked', 'quarantined', 'failed', 'cancelled');
 
 -- Consumed signals are deleted: without frequent cleaning, every search for due ones would pass their remains.
 CREATE TABLE IF NOT EXISTS plimsoll_workflow.signals (
@@ -92,5 +89,8 @@ CREATE INDEX IF NOT EXISTS tasks_open ON plimsoll_workflow.tasks (id) WHERE stat
 CREATE INDEX IF NOT EXISTS tasks_assignee ON plimsoll_workflow.tasks (assignee, id) WHERE assignee IS NOT NULL;
 CREATE INDEX IF NOT EXISTS tasks_instance ON plimsoll_workflow.tasks (instance, id);
 
--- The last object: a store that has it is complete.
 CREATE INDEX IF NOT EXISTS instances_definition ON plimsoll_workflow.instances (definition, id);
+-- An earlier version had an index of some statuses only.
+DROP INDEX IF EXISTS plimsoll_workflow.instances_halted;
+-- The last object: a store that has it is complete.
+CREATE INDEX IF NOT EXISTS instances_status ON plimsoll_workflow.instances (status, id);

@@ -9,20 +9,10 @@ use plimsoll_workflow::port::{Reason, StoreError, Stored};
 use tokio::sync::Mutex;
 use tokio::task::AbortHandle;
 use tokio::time::timeout;
-use tokio_postgres::config::{Config, SslMode};
-use tokio_postgres::{Client, Error, NoTls, Row, Statement, types::ToSql};
+use tokio_postgres::{Client, Error, Row, Statement, types::ToSql};
 
+use super::address::{Address, words};
 use super::sql;
-
-/// The time limit of a connection's start and of one statement.
-pub(super) const PATIENCE: Duration = Duration::from_secs(30);
-/// The time without traffic after which the operating system asks whether the peer lives.
-const KEEPALIVE: Duration = Duration::from_secs(10);
-/// Settings of every connection. Commits are durable. Plans are made once, and use indexes without regard to
-/// statistics: a new table has no statistics.
-const SETTINGS: &str = "-c synchronous_commit=on -c search_path=plimsoll_workflow -c plan_cache_mode=force_generic_plan \
-                        -c enable_seqscan=off -c enable_hashjoin=off -c enable_mergejoin=off -c enable_bitmapscan=off -c jit=off \
-                        -c statement_timeout=30s";
 
 /// The statements that are prepared once for each connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,8 +71,8 @@ impl Session {
     /// # Errors
     ///
     /// If the server does not answer within the time limit, or refuses.
-    pub(super) async fn open(config: &Config, patience: Duration) -> Stored<Self> {
-        let (client, connection) = match timeout(patience, config.connect(NoTls)).await {
+    pub(super) async fn open(address: &Address, patience: Duration) -> Stored<Self> {
+        let (client, connection) = match timeout(patience, address.connect()).await {
             Ok(opened) => opened.map_err(|error| unopened(&error))?,
             Err(_) => return Err(silent(patience)),
         };
@@ -146,7 +136,7 @@ fn silent(patience: Duration) -> StoreError {
 /// The connections of a store.
 #[derive(Debug)]
 pub(super) struct Sessions {
-    config: Config,
+    address: Address,
     patience: Duration,
     slots: Vec<Slot>,
 }
@@ -191,8 +181,8 @@ impl Drop for Busy<'_> {
 
 impl Sessions {
     /// Connections to one server, opened when they are first used.
-    pub(super) fn new(config: Config, count: usize, patience: Duration) -> Self {
-        Self { config, patience, slots: (0..count.max(1)).map(|_| Slot::default()).collect() }
+    pub(super) fn new(address: Address, count: usize, patience: Duration) -> Self {
+        Self { address, patience, slots: (0..count.max(1)).map(|_| Slot::default()).collect() }
     }
 
     /// The first of the least busy connections. A server process that has just worked is quicker than a
@@ -205,7 +195,7 @@ impl Sessions {
         if let Some(session) = place.as_ref().filter(|session| session.is_usable()) {
             return Ok(Used { session: Arc::clone(session), _busy: busy });
         }
-        let session = Arc::new(Session::open(&self.config, self.patience).await?.prepared().await?);
+        let session = Arc::new(Session::open(&self.address, self.patience).await?.prepared().await?);
         *place = Some(Arc::clone(&session));
         Ok(Used { session, _busy: busy })
     }
@@ -214,31 +204,6 @@ impl Sessions {
     pub(super) async fn query(&self, prepared: Prepared, params: &[&(dyn ToSql + Sync)]) -> Stored<Vec<Row>> {
         self.get().await?.query(prepared, params).await
     }
-}
-
-/// Reads a URI, and adds the settings of every connection.
-///
-/// # Errors
-///
-/// If the URI is invalid, or asks for TLS.
-pub(super) fn config(uri: &str) -> Stored<Config> {
-    let mut config: Config = uri.parse().map_err(|error: Error| {
-        StoreError::Refused(format!("the URI of PostgreSQL: {}", words(&error)).into())
-    })?;
-    if config.get_ssl_mode() == SslMode::Require {
-        let words =
-            "the URI asks for TLS, which this store does not support: use a local server, or a tunnel";
-        return Err(StoreError::Refused(words.into()));
-    }
-    let own = config.get_options().map(|options| format!("{options} ")).unwrap_or_default();
-    config
-        .options(format!("{own}{SETTINGS}"))
-        .application_name("plimsoll-workflow")
-        .connect_timeout(PATIENCE)
-        .tcp_user_timeout(PATIENCE)
-        .keepalives_idle(KEEPALIVE)
-        .keepalives_interval(KEEPALIVE);
-    Ok(config)
 }
 
 /// The error of a refused connection: permanent if the URI is at fault, else transient.
@@ -273,12 +238,6 @@ fn reason(error: &Error) -> Reason {
     }
 }
 
-/// The library's sentence with its cause.
-fn words(error: &Error) -> String {
-    use std::error::Error as _;
-    error.source().map_or_else(|| error.to_string(), |cause| format!("{error}: {cause}"))
-}
-
 #[cfg(test)]
 mod tests {
     use plimsoll_install::Cache;
@@ -298,7 +257,7 @@ mod tests {
         let server = Server::start(Cache::locate().unwrap().root(), &Settings::default()).unwrap();
         Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
             Postgres::open(&server.uri(), 1, 1).await.unwrap();
-            let sessions = Sessions::new(config(&server.uri()).unwrap(), 1, Duration::from_secs(2));
+            let sessions = Sessions::new(Address::of(&server.uri()).unwrap(), 1, Duration::from_secs(2));
             let first = pid(&sessions).await;
             assert_eq!(pid(&sessions).await, first);
             let overdue = sessions.get().await.unwrap().rows("SELECT pg_sleep(60)", &[]).await;

@@ -226,6 +226,9 @@ pub(super) const SIGNALS: &str = concat!(
 pub(super) const BACKLOG: &str = "SELECT count(*) FROM (SELECT FROM partitions AS p, LATERAL \
          (SELECT FROM signals AS s WHERE s.partition = p.partition AND s.due_ms <= $1 LIMIT $2) AS s LIMIT $2) AS due";
 
+pub(super) const KNOWN: &str = "SELECT x.instance, x.id FROM unnest($1::text[], $2::text[]) AS x (instance, id) \
+     WHERE EXISTS (SELECT FROM signals AS s WHERE s.instance = x.instance AND s.id = x.id)";
+
 pub(super) const SIGNALS_OF: &str = concat!(
     "SELECT ",
     signal!("signals"),

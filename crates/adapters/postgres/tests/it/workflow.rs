@@ -1,6 +1,9 @@
 //! Tests the promises of the workflow engine's store on a real server.
 
+use std::fs;
 use std::net::SocketAddr;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
@@ -8,13 +11,10 @@ use std::time::Duration;
 use plimsoll_postgres::server::{self, Server};
 use plimsoll_postgres::workflow::Postgres;
 use plimsoll_workflow::contract;
-use plimsoll_workflow::definition::{Definition, Version};
-use plimsoll_workflow::instance::{Signal, StartRequest, Status};
-use plimsoll_workflow::port::{
-    Clock, Find, Inserted, LeaseRequest, Record, Services, Store, StoreError, partition_of,
-};
-use plimsoll_workflow::step::{Call, CallError};
-use plimsoll_workflow::worker::{Client, Groups, Mailbox, Settings, Watchers, Worker, drive};
+use plimsoll_workflow::definition::Version;
+use plimsoll_workflow::instance::{Signal, Status};
+use plimsoll_workflow::port::{Clock, Find, Inserted, LeaseRequest, Record, Store, StoreError, partition_of};
+use plimsoll_workflow::worker::Settings;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::{Builder, Runtime};
@@ -132,14 +132,18 @@ fn an_existing_store_is_opened_while_a_transaction_writes_to_it() {
         client.batch_execute(change).await.unwrap();
         let open = Postgres::open(&uri, 1, PARTITIONS);
         timeout(Duration::from_secs(10), open).await.unwrap().unwrap();
-        // An interrupted creation is completed.
-        client
-            .batch_execute("ROLLBACK; DELETE FROM plimsoll_workflow.partitions WHERE partition > 3")
-            .await
-            .unwrap();
+        // An interrupted creation is completed, and an earlier version's index is replaced.
+        let earlier = "ROLLBACK; DELETE FROM plimsoll_workflow.partitions WHERE partition > 3; \
+             DROP INDEX plimsoll_workflow.instances_status; \
+             CREATE INDEX instances_halted ON plimsoll_workflow.instances (status, id) WHERE status = 'parked'";
+        client.batch_execute(earlier).await.unwrap();
         let store = Postgres::open(&uri, 1, PARTITIONS).await.unwrap();
         let all = LeaseRequest { owner: "ann".into(), ttl_ms: 1_000, want: 100, release: Vec::new() };
         assert_eq!(store.lease(&all).await.unwrap().held.len(), usize::from(PARTITIONS));
+        let indexes = "SELECT string_agg(indexrelname::text, ' ' ORDER BY indexrelname) FROM pg_stat_user_indexes \
+             WHERE indexrelname IN ('instances_halted', 'instances_status')";
+        let indexes: String = client.query_one(indexes, &[]).await.unwrap().get(0);
+        assert_eq!(indexes, "instances_status");
     });
 }
 
@@ -178,6 +182,36 @@ fn no_statement_reads_a_whole_large_table_in_steady_state() {
 }
 
 #[test]
+fn a_search_by_status_reads_only_instances_of_that_status() {
+    let server = start(&server::Settings::default());
+    runtime().block_on(async {
+        let (client, connection) = tokio_postgres::connect(&server.uri(), NoTls).await.unwrap();
+        tokio::spawn(connection);
+        let open = || async { Postgres::open(&server.uri(), 1, PARTITIONS).await.unwrap() };
+        // All of them run.
+        contract::fill(&open().await, 3_000).await.unwrap();
+        for status in [Status::Done, Status::Parked, Status::Compensating] {
+            client.batch_execute("ANALYZE; SELECT pg_stat_reset()").await.unwrap();
+            let store = open().await;
+            let find = Find { status: Some(status), limit: 10, ..Find::default() };
+            assert_eq!(store.find(&find).await.unwrap(), []);
+            drop(store);
+            let counts = "SELECT coalesce(seq_scan + idx_scan, 0), coalesce(seq_tup_read + idx_tup_fetch, 0) \
+                 FROM pg_stat_user_tables WHERE relname = 'instances'";
+            let read: i64 = loop {
+                // The server's process reports its counts when its connection ends.
+                let row = client.query_one(counts, &[]).await.unwrap();
+                if row.get::<_, i64>(0) > 0 {
+                    break row.get(1);
+                }
+                sleep(Duration::from_millis(50)).await;
+            };
+            assert!(read < 20, "{read} instances were read to find none that is {}", status.name());
+        }
+    });
+}
+
+#[test]
 fn rows_of_a_later_version_hide_no_others() {
     let server = start(&server::Settings::default());
     runtime().block_on(async {
@@ -207,67 +241,17 @@ impl Clock for Now {
     }
 }
 
-struct Nothing;
-
-impl Services for Nothing {
-    async fn call(&self, _: &Call) -> Result<serde_json::Value, CallError> {
-        Ok(serde_json::Value::Null)
-    }
-}
-
 /// The time from the start of an instance in one process to its end in another process that scans every
 /// `poll_ms`, in milliseconds.
 async fn latency_ms(uri: &str, listens: bool, poll_ms: u64) -> u64 {
-    let open = || async { Arc::new(Postgres::open(uri, 2, PARTITIONS).await.unwrap()) };
-    let (theirs, ours) = (open().await, open().await);
+    let open = || async { Postgres::open(uri, 2, PARTITIONS).await.unwrap() };
     let settings = Settings {
         listens,
         poll_max_ms: poll_ms,
         poll_min_ms: poll_ms,
         ..Settings::new(format!("{listens}"))
     };
-    let mailbox = Mailbox::default();
-    let worker = Worker {
-        store: theirs,
-        services: Arc::new(Nothing),
-        clock: Arc::new(Now),
-        registry: Arc::default(),
-        settings,
-        mailbox: mailbox.clone(),
-        backlog: Arc::default(),
-        watchers: Watchers::default(),
-    };
-    let worker = tokio::spawn(drive(worker));
-    let client = Client {
-        store: ours.clone(),
-        registry: Arc::default(),
-        mailbox: Mailbox::default(),
-        backlog: Arc::default(),
-        backlog_max: 100,
-        watchers: Watchers::default(),
-        groups: Groups::default(),
-    };
-    client.deploy(&Definition::new("a").service("f"), 1).await.unwrap();
-    let request = |id: &str| StartRequest {
-        id: format!("{id} {listens}"),
-        definition: "a".into(),
-        key: None,
-        parent: None,
-        depth: 0,
-        input: serde_json::Value::Null,
-    };
-    // The end of the first instance shows that the worker holds its partitions, and listens.
-    let mut began_ms = 0;
-    for id in ["first", "second"] {
-        began_ms = Now.now_ms();
-        client.start(request(id), began_ms).await.unwrap();
-        let end = client.wait_for_end(&request(id).id, began_ms + 60_000, &Now).await.unwrap();
-        assert_eq!(end.unwrap().status, Status::Done);
-    }
-    let passed_ms = Now.now_ms() - began_ms;
-    mailbox.close();
-    worker.await.unwrap();
-    passed_ms
+    contract::news_ms(open().await, open().await, settings, Now).await.unwrap()
 }
 
 #[test]
@@ -346,13 +330,100 @@ fn a_store_works_again_after_the_server_was_killed_and_keeps_its_number_of_parti
 }
 
 #[test]
-fn an_invalid_uri_and_one_that_needs_tls_are_refused() {
+fn an_invalid_uri_and_unsupported_parameters_are_refused_by_name() {
     runtime().block_on(async {
         let error =
             |uri: &'static str| async move { Postgres::open(uri, 1, 1).await.unwrap_err().to_string() };
         assert!(error("nonsense").await.contains("the URI of PostgreSQL"));
-        assert!(error("postgres://u@127.0.0.1/d?sslmode=require").await.contains("TLS"));
+        let unsupported = error("postgres://u@127.0.0.1/d?sslmode=allow").await;
+        assert!(unsupported.contains("sslmode=allow is unsupported"), "{unsupported}");
+        assert!(error("postgres://u@127.0.0.1/d?sslcrl=a").await.contains("sslcrl"));
         let refused = error("postgres://u@127.0.0.1:1/d").await;
         assert!(refused.contains("unavailable"), "{refused}");
+    });
+}
+
+/// A certificate for these names, and its key, as files.
+fn certificate(dir: &Path, name: &str, hosts: &[&str]) -> (String, String) {
+    let hosts: Vec<_> = hosts.iter().map(ToString::to_string).collect();
+    let made = rcgen::generate_simple_self_signed(hosts).unwrap();
+    let path = |ending: &str| dir.join(format!("{name}.{ending}"));
+    let (certificate, key) = (path("crt"), path("key"));
+    fs::write(&certificate, made.cert.pem()).unwrap();
+    fs::write(&key, made.signing_key.serialize_pem()).unwrap();
+    // The server refuses a key that others can read.
+    fs::set_permissions(&key, fs::Permissions::from_mode(0o600)).unwrap();
+    (certificate.to_str().unwrap().to_owned(), key.to_str().unwrap().to_owned())
+}
+
+/// A server with a certificate.
+fn with_certificate((certificate, key): &(String, String)) -> Server {
+    let parameters = [("ssl", "on"), ("ssl_cert_file", certificate), ("ssl_key_file", key)];
+    let parameters = parameters.map(|(name, value)| (name.to_owned(), value.to_owned()));
+    start(&server::Settings { parameters: parameters.into(), ..server::Settings::default() })
+}
+
+#[test]
+fn a_store_asks_for_tls_and_checks_the_certificate_as_its_uri_says() {
+    let dir = tempfile::tempdir().unwrap();
+    let right = certificate(dir.path(), "right", &["127.0.0.1"]);
+    let wrong_host = certificate(dir.path(), "wrong", &["elsewhere.example"]);
+    runtime().block_on(async {
+        let open = |server: &Server, query: &str| {
+            let uri = format!("{}?{query}", server.uri());
+            async move { Postgres::open(&uri, 1, PARTITIONS).await.map(drop).map_err(|error| error.to_string()) }
+        };
+        let check = |mode: &str, authorities: &str| format!("sslmode={mode}&sslrootcert={authorities}");
+        let server = with_certificate(&right);
+        assert_eq!(open(&server, "sslmode=require").await, Ok(()));
+        assert_eq!(open(&server, &check("verify-full", &right.0)).await, Ok(()));
+        let unknown = [check("verify-full", &wrong_host.0), check("require", &wrong_host.0), "sslmode=verify-ca".into()];
+        for query in unknown {
+            let refused = open(&server, &query).await.unwrap_err();
+            assert!(refused.contains("certificate"), "{query}: {refused}");
+        }
+        let server = with_certificate(&wrong_host);
+        assert_eq!(open(&server, &check("verify-ca", &wrong_host.0)).await, Ok(()));
+        let refused = open(&server, &check("verify-full", &wrong_host.0)).await.unwrap_err();
+        assert!(refused.contains("not valid for name"), "{refused}");
+    });
+}
+
+#[test]
+fn every_connection_of_a_store_has_the_tls_of_its_uri() {
+    let dir = tempfile::tempdir().unwrap();
+    let certificate = certificate(dir.path(), "server", &["127.0.0.1"]);
+    let server = with_certificate(&certificate);
+    runtime().block_on(async {
+        let (client, connection) = tokio_postgres::connect(&server.uri(), NoTls).await.unwrap();
+        tokio::spawn(connection);
+        let encrypted = "SELECT count(*), count(*) FILTER (WHERE ssl) FROM pg_stat_ssl JOIN pg_stat_activity USING (pid) \
+             WHERE application_name = 'plimsoll-workflow'";
+        for (query, is_encrypted) in [("", false), ("?sslmode=prefer", false), ("?sslmode=require", true)] {
+            let store = Postgres::open(&format!("{}{query}", server.uri()), 1, PARTITIONS).await.unwrap();
+            timeout(Duration::from_secs(60), store.news()).await.unwrap();
+            assert!(store.is_listening());
+            store.backlog(1, 1).await.unwrap();
+            // Connections of the last store end soon.
+            let counts = loop {
+                let row = client.query_one(encrypted, &[]).await.unwrap();
+                let counts: (i64, i64) = (row.get(0), row.get(1));
+                if counts.0 == 2 {
+                    break counts;
+                }
+                sleep(Duration::from_millis(20)).await;
+            };
+            assert_eq!(counts, (2, if is_encrypted { 2 } else { 0 }), "{query}");
+        }
+    });
+}
+
+#[test]
+fn a_server_without_tls_is_refused_if_the_uri_asks_for_it() {
+    let server = start(&server::Settings::default());
+    runtime().block_on(async {
+        let uri = format!("{}?sslmode=verify-full", server.uri());
+        let refused = Postgres::open(&uri, 1, PARTITIONS).await.unwrap_err().to_string();
+        assert!(refused.contains("does not support TLS"), "{refused}");
     });
 }

@@ -1,6 +1,7 @@
 //! Keeps the workflow engine's instances, signals and tasks in MongoDB. Every change of an instance is one compare-and-set on one document.
 
 mod documents;
+mod news;
 mod pool;
 mod transaction;
 
@@ -22,6 +23,7 @@ use plimsoll_workflow::port::{
 
 use crate::reply::{self, DUPLICATE_KEY, number};
 use documents::{extend, signed};
+use news::Incoming;
 use pool::Pool;
 use transaction::{Together, end_sessions, together};
 
@@ -55,6 +57,7 @@ const OWNER: &str = "owner ";
 #[derive(Debug)]
 pub struct Mongo {
     pool: Pool,
+    incoming: Incoming,
     partitions: u16,
     /// The number of the next change. Processes use different numbers, so that a process recognises its changes.
     stamp: AtomicI64,
@@ -81,7 +84,7 @@ impl Mongo {
             rawdoc! {"_id": i32::from(partition), "owner": "", "epoch": 0_i64, "until": 0_i64}
         });
         insert(&pool, "partitions", &rows.collect::<Vec<_>>()).await?;
-        Ok(Self { pool, partitions, stamp: AtomicI64::new(first), is_single: false })
+        Ok(Self::of(pool, partitions, first))
     }
 
     /// Opens an existing store, and creates nothing.
@@ -93,7 +96,17 @@ impl Mongo {
         let first = first_number();
         let pool = Pool::open(uri, db, connections, first).await?;
         let partitions = stored_form(&pool).await?.ok_or_else(missing_store)?;
-        Ok(Self { pool, partitions, stamp: AtomicI64::new(first), is_single: false })
+        Ok(Self::of(pool, partitions, first))
+    }
+
+    fn of(pool: Pool, partitions: u16, first: i64) -> Self {
+        let (incoming, stamp) = (Incoming::default(), AtomicI64::new(first));
+        Self { pool, incoming, partitions, stamp, is_single: false }
+    }
+
+    /// Whether the store hears of work from other processes at once.
+    pub fn is_listening(&self) -> bool {
+        self.incoming.is_open()
     }
 
     /// Opens a store as [`Self::open`] does. The store writes each start and each change in its own
@@ -129,6 +142,12 @@ impl Mongo {
 
     fn partition(&self, instance: &str) -> u16 {
         partition_of(instance, self.partitions)
+    }
+
+    /// Names this process in a new document, so that its own inserts are no news to it.
+    fn marked(&self, mut document: RawDocumentBuf) -> RawDocumentBuf {
+        document.append(cstr!("f"), self.pool.first);
+        document
     }
 
     /// Finds documents of a collection.
@@ -282,12 +301,22 @@ impl Mongo {
         Ok(number(&self.pool.write(&update).await?, "n"))
     }
 
-    /// The instances and ids of the signals of changes that are in the store.
+    /// The instances and ids of the signals of changes that wait in the store.
     async fn present(&self, members: &[(i64, &Commit)]) -> Stored<HashSet<(String, String)>> {
         let ids: Vec<_> = members.iter().flat_map(|(_, commit)| consumed(commit)).collect();
+        self.stored(&ids, rawdoc! {"due": {"$lt": FORGOTTEN}}).await
+    }
+
+    /// The instances and ids of the signals with these ids, and with a further condition, that are in the store.
+    async fn stored(
+        &self,
+        ids: &[RawDocumentBuf],
+        condition: RawDocumentBuf,
+    ) -> Stored<HashSet<(String, String)>> {
         let mut present = HashSet::new();
-        for group in groups(&ids)? {
-            let filter = rawdoc! {"_id": {"$in": array(group)}, "due": {"$lt": FORGOTTEN}};
+        for group in groups(ids)? {
+            let mut filter = rawdoc! {"_id": {"$in": array(group)}};
+            extend(&mut filter, &condition);
             let (fields, sort) = (Some(rawdoc! {"_id": 1}), rawdoc! {"_id": 1});
             let rows = find_some(&self.pool, "signals", filter, fields, sort, group.len()).await?;
             let keys = rows.iter().filter_map(|row| documents::key(row).ok());
@@ -724,10 +753,6 @@ impl Store for Mongo {
         self.partitions
     }
 
-    fn commit_removes_signals(&self) -> bool {
-        true
-    }
-
     async fn deploy(&self, definitions: &[Definition], now_ms: u64) -> Stored<()> {
         for definition in definitions {
             self.deploy_one(definition, now_ms).await?;
@@ -749,7 +774,8 @@ impl Store for Mongo {
     }
 
     async fn start(&self, records: &[Record]) -> Stored<Vec<Inserted>> {
-        let documents: Vec<_> = records.iter().map(documents::instance).collect();
+        let documents: Vec<_> =
+            records.iter().map(|record| self.marked(documents::instance(record))).collect();
         if self.is_single {
             return self.start_singly(&documents).await;
         }
@@ -757,7 +783,8 @@ impl Store for Mongo {
     }
 
     async fn publish(&self, signals: &[Signal]) -> Stored<Vec<Inserted>> {
-        let document = |signal: &Signal| documents::signal(signal, self.partition(&signal.instance));
+        let document =
+            |signal: &Signal| Ok(self.marked(documents::signal(signal, self.partition(&signal.instance))?));
         let documents = signals.iter().map(document).collect::<Stored<Vec<_>>>()?;
         insert(&self.pool, "signals", &documents).await
     }
@@ -972,6 +999,10 @@ impl Store for Mongo {
         Ok(rows.iter().filter_map(|row| documents::found(row)).collect())
     }
 
+    async fn news(&self) -> Vec<u16> {
+        self.incoming.next(&self.pool, self.partitions).await
+    }
+
     async fn backlog(&self, now_ms: u64, limit: usize) -> Stored<usize> {
         let all: Vec<_> = (0..self.partitions).collect();
         let mut count = 0;
@@ -986,6 +1017,13 @@ impl Store for Mongo {
             count += usize::try_from(found).unwrap_or_default().min(limit - count);
         }
         Ok(count)
+    }
+
+    async fn known(&self, signals: &[SignalKey]) -> Stored<Vec<bool>> {
+        let ids: Vec<_> = signals.iter().map(|key| documents::signal_id(&key.instance, &key.id)).collect();
+        let stored = self.stored(&ids, RawDocumentBuf::new()).await?;
+        let is_stored = |key: &SignalKey| stored.contains(&(key.instance.clone(), key.id.clone()));
+        Ok(signals.iter().map(is_stored).collect())
     }
 
     async fn signals_of(&self, instance: &str, limit: usize) -> Stored<Vec<Signal>> {

@@ -17,7 +17,7 @@ use super::PLACES_MAX;
 use crate::reply::{number, server_error, words};
 
 /// The time limit of a command and of a connection's start.
-const PATIENCE: Duration = Duration::from_secs(30);
+pub(super) const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Connections to one deployment.
 #[derive(Debug)]
@@ -62,6 +62,15 @@ impl Pool {
             permits: Semaphore::new(size),
             idle: Mutex::new(places.collect()),
         })
+    }
+
+    /// Opens a connection that takes no place.
+    ///
+    /// # Errors
+    ///
+    /// If no server answers.
+    pub(super) async fn connect(&self) -> Result<Connection, Error> {
+        self.deployment.connect().await
     }
 
     /// Takes a place that is not in use.

@@ -1,5 +1,6 @@
 //! Provides a server, queries, batches and a driver of sinks for the tests.
 
+use std::ffi::OsString;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
@@ -15,9 +16,19 @@ pub const LIMIT: Duration = Duration::from_secs(120);
 
 /// A server for one test only.
 pub fn start() -> Server {
+    start_with(Vec::new())
+}
+
+/// A server for one test only, which has no change streams.
+pub fn standalone() -> Server {
+    start_with(vec!["--standalone".into()])
+}
+
+fn start_with(args: Vec<OsString>) -> Server {
     let cache = Cache::locate().unwrap();
     assert!(embedded::is_installed(&cache), "run cargo xtask setup first");
-    let options = Options { profile: Profile::Journaled, cache_bytes: Some(128 << 20), ..Options::default() };
+    let (profile, cache_bytes) = (Profile::Journaled, Some(128 << 20));
+    let options = Options { profile, cache_bytes, args, ..Options::default() };
     embedded::start(&cache, &options).unwrap()
 }
 

@@ -13,13 +13,14 @@ use plimsoll_workflow::contract;
 use plimsoll_workflow::definition::Version;
 use plimsoll_workflow::instance::{DeadLetter, DeadReason, Signal, Status};
 use plimsoll_workflow::port::{
-    Commit, Committed, Find, Inserted, LeaseRequest, Record, Redrive, SignalKey, Store, StoreError,
+    Clock, Commit, Committed, Find, Inserted, LeaseRequest, Record, Redrive, SignalKey, Store, StoreError,
     partition_of,
 };
+use plimsoll_workflow::worker::Settings;
 use tokio::runtime::{Builder, Runtime};
 use tokio::time::timeout;
 
-use crate::bench::{ask, shared, start, uri};
+use crate::bench::{LIMIT, ask, shared, standalone, start, uri};
 
 /// More partitions than one query covers.
 const PARTITIONS: u16 = 230;
@@ -305,5 +306,124 @@ fn the_next_owner_ends_the_transaction_that_a_dead_owner_left_open() {
         let results = next.commit(&changes(2)).await.unwrap();
         assert_eq!(results, [Committed::Won; 2]);
         assert!(clock::now().since(began) < 20 * clock::SECOND_NS, "the server alone ends it after 60 s");
+    });
+}
+
+struct Now;
+
+impl Clock for Now {
+    fn now_ms(&self) -> u64 {
+        clock::wall_ms()
+    }
+
+    async fn until(&self, at_ms: u64) {
+        tokio::time::sleep(Duration::from_millis(at_ms.saturating_sub(self.now_ms()))).await;
+    }
+}
+
+/// The time from the start of an instance in one process to its end in another process that scans every `poll_ms`, in milliseconds.
+async fn latency_ms(uri: &str, db: &str, poll_ms: u64) -> u64 {
+    let open = || async { Mongo::open(uri, db, 2, PARTITIONS).await.unwrap() };
+    let settings = Settings { poll_max_ms: poll_ms, poll_min_ms: poll_ms, ..Settings::new(db) };
+    contract::news_ms(open().await, open().await, settings, Now).await.unwrap()
+}
+
+#[test]
+fn starts_and_signals_of_another_process_wake_a_worker_without_its_poll() {
+    let server = shared();
+    runtime().block_on(async {
+        let passed_ms = latency_ms(&uri(&server), "workflow_news", 20_000).await;
+        assert!(passed_ms < 10_000, "{passed_ms}");
+    });
+}
+
+#[test]
+fn a_server_without_change_streams_brings_no_news_and_its_workers_poll() {
+    let server = standalone();
+    runtime().block_on(async {
+        let store = Mongo::open(&uri(&server), "workflow_deaf", 2, PARTITIONS).await.unwrap();
+        timeout(Duration::from_secs(2), store.news()).await.unwrap_err();
+        assert!(!store.is_listening());
+        let passed_ms = latency_ms(&uri(&server), "workflow_polled", 500).await;
+        assert!(passed_ms < 60_000, "{passed_ms}");
+    });
+}
+
+/// The partitions of the next news, within the limit of a test.
+async fn news(store: &Mongo) -> Vec<u16> {
+    timeout(LIMIT, store.news()).await.unwrap()
+}
+
+async fn publish(store: &Mongo, instance: &str) -> u16 {
+    let signal = Signal::named(instance, "1", "go", serde_json::Value::Null, 1);
+    assert_eq!(store.publish(&[signal]).await, Ok(vec![Inserted::New]));
+    partition_of(instance, PARTITIONS)
+}
+
+#[test]
+fn a_stream_that_is_cut_continues_with_the_news_of_the_meantime() {
+    let server = shared();
+    let proxy = Proxy::start(server.address().to_string().parse().unwrap(), 1).unwrap();
+    let behind = format!("mongodb://{}/?directConnection=true", proxy.address());
+    runtime().block_on(async {
+        let ours = Mongo::open(&uri(&server), "workflow_stream", 2, PARTITIONS).await.unwrap();
+        let theirs = Mongo::open(&behind, "workflow_stream", 2, PARTITIONS).await.unwrap();
+        let all: Vec<_> = (0..PARTITIONS).collect();
+        assert_eq!(news(&theirs).await, all, "nothing is known of the time before a stream");
+        assert!(theirs.is_listening());
+        // The inserts of the listening process are no news to it.
+        publish(&theirs, "mine").await;
+        let first = publish(&ours, "first").await;
+        assert_eq!(news(&theirs).await, [first]);
+        let cut = proxy.begin(Disturbance::Reset).unwrap();
+        let mut waiting = pin!(news(&theirs));
+        timeout(Duration::from_millis(100), &mut waiting).await.unwrap_err();
+        let second = publish(&ours, "second").await;
+        assert_eq!(ours.start(&[record("third", vec![1])]).await, Ok(vec![Inserted::New]));
+        let mut expected = [second, partition_of("third", PARTITIONS)];
+        expected.sort_unstable();
+        proxy.end(cut);
+        assert_eq!(waiting.await, expected, "the stream resumes where it was cut");
+    });
+}
+
+#[test]
+fn a_stream_that_the_server_ends_begins_anew() {
+    let server = shared();
+    runtime().block_on(async {
+        let (ours, theirs) = (
+            Mongo::open(&uri(&server), "workflow_dropped", 2, PARTITIONS).await.unwrap(),
+            Mongo::open(&uri(&server), "workflow_dropped", 2, PARTITIONS).await.unwrap(),
+        );
+        news(&theirs).await;
+        let drop = || ask(&shared(), "workflow_dropped", doc! {"dropDatabase": 1});
+        let mut waiting = pin!(news(&theirs));
+        timeout(Duration::from_millis(100), &mut waiting).await.unwrap_err();
+        tokio::task::spawn_blocking(drop).await.unwrap();
+        let all: Vec<_> = (0..PARTITIONS).collect();
+        assert_eq!(waiting.await, all);
+        let partition = publish(&ours, "new").await;
+        assert_eq!(news(&theirs).await, [partition]);
+    });
+}
+
+#[test]
+fn many_inserts_are_few_news() {
+    let server = shared();
+    runtime().block_on(async {
+        let (ours, theirs) = (
+            Mongo::open(&uri(&server), "workflow_many", 2, PARTITIONS).await.unwrap(),
+            Mongo::open(&uri(&server), "workflow_many", 2, PARTITIONS).await.unwrap(),
+        );
+        news(&theirs).await;
+        let signal = |id: u32| Signal::named(format!("i{id}"), "1", "go", serde_json::Value::Null, 1);
+        ours.publish(&(0..5_000).map(signal).collect::<Vec<_>>()).await.unwrap();
+        let mut heard = std::collections::BTreeSet::new();
+        let mut replies = 0;
+        while heard.len() < usize::from(PARTITIONS) {
+            heard.extend(news(&theirs).await);
+            replies += 1;
+        }
+        assert!(replies <= 20, "{replies} replies");
     });
 }

@@ -210,7 +210,7 @@ async fn step(store: &impl Store, name: &str, consumed: Vec<String>, record: Rec
     let begin = now();
     let due = store.due(&partitions, wall_ms(), LIMIT).await?;
     let is_signal = !consumed.is_empty();
-    let committed = store.commit(&[Commit { consumed: consumed.clone(), ..Commit::of(record) }]).await?;
+    let committed = store.commit(&[Commit { consumed, ..Commit::of(record) }]).await?;
     let took_ns = now().since(begin);
     let found = if is_signal {
         due.signals.iter().map(|signal| signal.instance.clone()).collect::<Vec<_>>()
@@ -219,11 +219,6 @@ async fn step(store: &impl Store, name: &str, consumed: Vec<String>, record: Rec
     };
     if found != [name] || committed != [Committed::Won] {
         return Err(format!("{name} is not the only due work: {found:?}, {committed:?}").into());
-    }
-    if is_signal && !store.commit_removes_signals() {
-        let key =
-            |id: &String| plimsoll_workflow::port::SignalKey { instance: name.to_owned(), id: id.clone() };
-        store.remove(&consumed.iter().map(key).collect::<Vec<_>>()).await?;
     }
     Ok(took_ns as f64 / 1e3)
 }

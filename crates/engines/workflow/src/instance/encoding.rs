@@ -1,5 +1,9 @@
 //! Encodes states: a byte for the version of the form, then JSON with short names.
 
+use std::borrow::Cow;
+
+use serde::Deserialize;
+
 use super::State;
 
 /// The version of the form.
@@ -79,11 +83,25 @@ impl State {
     ///
     /// If they are damaged, or in another form.
     pub fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
-        let Some((&FORM, json)) = bytes.split_first() else {
-            return Err(DecodeError::Form(bytes.first().copied()));
-        };
-        serde_json::from_slice(json).map_err(|error| DecodeError::Damaged(error.to_string()))
+        decode(bytes)
     }
+
+    /// Whether the state of bytes remembers a signal as applied. It reads no other part of the state.
+    pub fn has_applied(bytes: &[u8], signal: &str) -> bool {
+        #[derive(Deserialize)]
+        struct Applied<'a> {
+            #[serde(rename = "a", borrow, default)]
+            ids: Vec<Cow<'a, str>>,
+        }
+        decode(bytes).is_ok_and(|Applied { ids }| ids.iter().any(|id| id == signal))
+    }
+}
+
+fn decode<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Result<T, DecodeError> {
+    let Some((&FORM, json)) = bytes.split_first() else {
+        return Err(DecodeError::Form(bytes.first().copied()));
+    };
+    serde_json::from_slice(json).map_err(|error| DecodeError::Damaged(error.to_string()))
 }
 
 #[cfg(test)]
@@ -96,6 +114,14 @@ mod tests {
     fn nesting_counts_lists_and_maps_outside_of_texts() {
         assert_eq!(nesting(b"1"), 0);
         assert_eq!(nesting(br#"{"a": [{"b": "[[[{\"["}], "c": []}"#), 3);
+    }
+
+    #[test]
+    fn applied_signals_are_found_without_the_rest_of_the_state() {
+        let bytes = b"\x01{\"t\": 5, \"a\": [\"s1\", \"s\\n2\"]}";
+        assert!(State::has_applied(bytes, "s1") && State::has_applied(bytes, "s\n2"));
+        assert!(!State::has_applied(bytes, "s3") && !State::has_applied(b"\x02{}", "s1"));
+        assert!(!State::has_applied(b"\x01{}", "s1"));
     }
 
     #[test]

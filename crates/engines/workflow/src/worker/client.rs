@@ -1,5 +1,6 @@
 //! Starts instances, sends signals and waits for ends, in a process with or without a worker.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::pin::pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,7 +14,7 @@ use super::watch::Watchers;
 use crate::definition::Definition;
 use crate::group::Group;
 use crate::instance::{Act, Body, EncodeError, KEPT_MAX, Signal, StartRequest, State, nesting};
-use crate::port::{Clock, Inserted, Record, Store, StoreError, partition_of};
+use crate::port::{Clock, Inserted, Record, SignalKey, Store, StoreError, Stored, partition_of};
 use crate::program::{Problem, Program};
 use crate::step::{ID_BYTES_MAX, StartError, is_derived, is_id, is_internal, start};
 
@@ -60,11 +61,14 @@ pub struct Client<S> {
     pub groups: Groups,
 }
 
-/// Gathers starts and signals of concurrent callers, so that they wait for the disk together. They also share what is known about the store's backlog.
+/// Gathers starts, signals and looks at instances of concurrent callers, so that they wait for the store together. They also share what is known
+/// about the store's backlog.
 #[derive(Debug)]
 pub struct Groups {
     starts: Group<Record, Inserted>,
     signals: Group<Signal, Inserted>,
+    looks: Group<String, Option<Arc<Record>>>,
+    known: Group<SignalKey, bool>,
     counted: Mutex<Counted>,
 }
 
@@ -89,7 +93,13 @@ impl Counted {
 
 impl Default for Groups {
     fn default() -> Self {
-        Self { starts: Group::new(LANES), signals: Group::new(LANES), counted: Mutex::default() }
+        Self {
+            starts: Group::new(LANES),
+            signals: Group::new(LANES),
+            looks: Group::new(LANES),
+            known: Group::new(LANES),
+            counted: Mutex::default(),
+        }
     }
 }
 
@@ -190,9 +200,7 @@ impl<S: Store> Client<S> {
     ///
     /// If the definition is invalid, or the store fails.
     pub async fn deploy(&self, definition: &Definition, now_ms: u64) -> Result<(), ClientError> {
-        if self.mailbox.is_dead() {
-            return Err(ClientError::Dead);
-        }
+        self.check_alive()?;
         if definition.name.ends_with(".schedule") {
             return Err(ClientError::ScheduleName);
         }
@@ -220,12 +228,18 @@ impl<S: Store> Client<S> {
         if is_derived(&request.id) {
             return Err(ClientError::DerivedId);
         }
-        self.begin(request, now_ms).await
+        self.check_alive()?;
+        let Err(busy) = self.check_room() else { return self.begin(request, now_ms).await };
+        // A repeated start needs no room.
+        let stored = if is_id(&request.id) { self.look(&request.id).await? } else { None };
+        match stored {
+            Some(stored) => same_instance(&stored, &request.definition, request.key.as_deref()),
+            None => Err(busy),
+        }
     }
 
-    /// Starts an instance with any valid id.
+    /// Starts an instance with any valid id, also if too much work waits.
     pub(super) async fn begin(&self, request: StartRequest, now_ms: u64) -> Result<Inserted, ClientError> {
-        self.check_worker()?;
         let program = self.program(&request.definition, now_ms).await?;
         let state = start(&program, request, now_ms)?;
         let record = Record::of(&state, self.store.partitions(), 1, 0)?;
@@ -239,54 +253,45 @@ impl<S: Store> Client<S> {
             }
         };
         let inserted = self.groups.starts.run(record.clone(), write).await?;
-        match inserted {
-            Inserted::New => self.mailbox.hint(Hint::Started(record)),
-            Inserted::Known => self.check_same(&record).await?,
+        if inserted == Inserted::Known {
+            let stored = self.look(&record.id).await?;
+            let same =
+                |stored: Arc<Record>| same_instance(&stored, &record.definition.name, record.key.as_deref());
+            return stored.map_or(Ok(inserted), same);
         }
+        self.mailbox.hint(Hint::Started(record));
         Ok(inserted)
     }
 
-    /// Checks that a known instance is the wanted one. A repeated start may have another input, which changes nothing.
-    async fn check_same(&self, wanted: &Record) -> Result<(), ClientError> {
-        let stored = self.store.load(std::slice::from_ref(&wanted.id)).await?.into_iter().next().flatten();
-        let is_same =
-            |stored: &Record| stored.definition.name == wanted.definition.name && stored.key == wanted.key;
-        match stored.filter(|stored| !is_same(stored)) {
-            Some(Record { id, definition, key, .. }) => {
-                Err(ClientError::Taken { instance: id, definition: definition.name, key })
-            }
-            None => Ok(()),
-        }
-    }
-
-    /// Sends a signal: durable when the call returns.
+    /// Sends a signal: durable when the call returns. A repetition of a signal that its instance has applied may be new to the store. It changes nothing.
     ///
     /// # Errors
     ///
     /// If the signal is invalid, this process or the store has too much work, or the store fails.
     pub async fn publish(&self, signal: Signal) -> Result<Inserted, ClientError> {
-        self.check_worker()?;
-        self.check_backlog(&signal).await?;
-        if !is_id(&signal.id) || !is_id(&signal.instance) {
-            return Err(ClientError::SignalId);
-        }
-        if is_internal(&signal.id) {
-            return Err(ClientError::InternalId);
-        }
-        if let Body::Act { act: Act::Assign { to } | Act::Reassign { to }, .. } = &signal.body
-            && !is_id(to)
-        {
-            return Err(ClientError::Assignee);
-        }
-        let body = serde_json::to_vec(&signal.body).unwrap_or_default();
-        if body.len() > SIGNAL_BYTES_MAX {
-            return Err(ClientError::LargeSignal(body.len()));
-        }
-        // The wrapper of a body, and the state that keeps it, add some levels.
-        if nesting(&body) > SIGNAL_NESTING_MAX {
-            return Err(ClientError::DeepSignal);
+        self.check_alive()?;
+        check_signal(&signal)?;
+        if let Err(busy) = self.check_pressure(&signal).await {
+            // A repeated signal needs no room.
+            let is_known = self.is_known(&signal).await? || self.is_applied(&signal).await?;
+            return if is_known { Ok(Inserted::Known) } else { Err(busy) };
         }
         self.check_delay(&signal).await?;
+        self.send(signal).await
+    }
+
+    /// Sends a signal as [`Self::publish`] does. A signal is also known if its instance remembers it as applied. This costs one more read.
+    ///
+    /// # Errors
+    ///
+    /// As those of [`Self::publish`].
+    pub async fn publish_unless_applied(&self, signal: Signal) -> Result<Inserted, ClientError> {
+        check_signal(&signal)?;
+        if self.is_applied(&signal).await? { Ok(Inserted::Known) } else { self.publish(signal).await }
+    }
+
+    /// Sends a valid signal, also if too much work waits.
+    pub(super) async fn send(&self, signal: Signal) -> Result<Inserted, ClientError> {
         let (store, mailbox) = (self.store.clone(), self.mailbox.clone());
         let write = move |signals: Arc<[Signal]>| {
             let (store, mailbox) = (store.clone(), mailbox.clone());
@@ -301,6 +306,38 @@ impl<S: Store> Client<S> {
         // A known signal has the body and the moment of its first publication, not of this one.
         self.mailbox.hint(if inserted == Inserted::New { Hint::Published(signal) } else { Hint::Work });
         Ok(inserted)
+    }
+
+    /// Whether the store knows a signal. Concurrent callers share the question.
+    async fn is_known(&self, signal: &Signal) -> Stored<bool> {
+        let store = self.store.clone();
+        let ask = move |keys: Arc<[SignalKey]>| {
+            let store = store.clone();
+            async move { store.known(&keys).await }
+        };
+        self.groups.known.run(SignalKey::of(signal), ask).await
+    }
+
+    /// Whether the instance of a signal remembers it as applied.
+    async fn is_applied(&self, signal: &Signal) -> Stored<bool> {
+        let found = self.look(&signal.instance).await?;
+        Ok(found.is_some_and(|record| State::has_applied(&record.body, &signal.id)))
+    }
+
+    /// The stored record of an instance. Concurrent callers share the look.
+    async fn look(&self, instance: &str) -> Stored<Option<Arc<Record>>> {
+        let store = self.store.clone();
+        let load = move |wanted: Arc<[String]>| {
+            let store = store.clone();
+            async move {
+                let ids: BTreeSet<_> = wanted.iter().cloned().collect();
+                let found = store.load(&ids.into_iter().collect::<Vec<_>>()).await?;
+                let found = found.into_iter().flatten().map(|record| (record.id.clone(), Arc::new(record)));
+                let found: BTreeMap<_, _> = found.collect();
+                Ok(wanted.iter().map(|id| found.get(id).cloned()).collect())
+            }
+        };
+        self.groups.looks.run(instance.to_owned(), load).await
     }
 
     /// Refuses delays that would fill the store for long: perhaps no instance ever receives the signals.
@@ -373,6 +410,12 @@ impl<S: Store> Client<S> {
         self.registry.latest(name).ok_or_else(unknown)
     }
 
+    /// Refuses a signal while too much work waits in this process or in the store.
+    async fn check_pressure(&self, signal: &Signal) -> Result<(), ClientError> {
+        self.check_room()?;
+        self.check_backlog(signal).await
+    }
+
     /// Refuses signals while too many wait in the store, for whichever process. Cancellations, retries, acts of people and migrations can end a
     /// flood, so they have more room than named signals.
     async fn check_backlog(&self, signal: &Signal) -> Result<(), ClientError> {
@@ -395,14 +438,49 @@ impl<S: Store> Client<S> {
         self.groups.counted.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Refuses work if this process does none any more.
+    fn check_alive(&self) -> Result<(), ClientError> {
+        if self.mailbox.is_dead() { Err(ClientError::Dead) } else { Ok(()) }
+    }
+
     /// Refuses work that this process cannot do soon.
-    fn check_worker(&self) -> Result<(), ClientError> {
-        if self.mailbox.is_dead() {
-            return Err(ClientError::Dead);
-        }
+    fn check_room(&self) -> Result<(), ClientError> {
         let backlog = self.backlog.load(Ordering::Relaxed);
         if backlog > self.backlog_max { Err(ClientError::Busy(backlog)) } else { Ok(()) }
     }
+}
+
+/// Checks that a known instance is the wanted one. A repeated start may have another input, which changes nothing.
+fn same_instance(stored: &Record, definition: &str, key: Option<&str>) -> Result<Inserted, ClientError> {
+    if stored.definition.name == definition && stored.key.as_deref() == key {
+        return Ok(Inserted::Known);
+    }
+    let Record { id, definition, key, .. } = stored.clone();
+    Err(ClientError::Taken { instance: id, definition: definition.name, key })
+}
+
+/// Refuses a signal that no store should have.
+fn check_signal(signal: &Signal) -> Result<(), ClientError> {
+    if !is_id(&signal.id) || !is_id(&signal.instance) {
+        return Err(ClientError::SignalId);
+    }
+    if is_internal(&signal.id) {
+        return Err(ClientError::InternalId);
+    }
+    if let Body::Act { act: Act::Assign { to } | Act::Reassign { to }, .. } = &signal.body
+        && !is_id(to)
+    {
+        return Err(ClientError::Assignee);
+    }
+    let body = serde_json::to_vec(&signal.body).unwrap_or_default();
+    if body.len() > SIGNAL_BYTES_MAX {
+        return Err(ClientError::LargeSignal(body.len()));
+    }
+    // The wrapper of a body, and the state that keeps it, add some levels.
+    if nesting(&body) > SIGNAL_NESTING_MAX {
+        return Err(ClientError::DeepSignal);
+    }
+    Ok(())
 }
 
 /// The end in a record. A state that this version cannot read has no data.

@@ -39,7 +39,6 @@ const WAKE_MAX_MS: u64 = 60_000;
 pub struct Core {
     settings: Settings,
     partitions: u16,
-    removes: Removes,
     registry: Arc<Registry>,
     held: Held,
     slots: BTreeMap<String, Slot>,
@@ -97,21 +96,13 @@ pub struct Core {
     asked: BTreeMap<String, u64>,
 }
 
-/// Whether the store removes consumed signals with a commit.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Removes {
-    Store,
-    Worker,
-}
-
 impl Core {
-    /// A worker without partitions. `partitions` and `store_removes` are those of the store.
-    pub fn new(settings: Settings, registry: Arc<Registry>, partitions: u16, store_removes: bool) -> Self {
+    /// A worker without partitions. `partitions` are those of the store.
+    pub fn new(settings: Settings, registry: Arc<Registry>, partitions: u16) -> Self {
         let scan_gap_ms = settings.poll_min_ms;
         Self {
             settings,
             partitions,
-            removes: if store_removes { Removes::Store } else { Removes::Worker },
             registry,
             held: Held::default(),
             slots: BTreeMap::new(),
@@ -592,15 +583,12 @@ impl Core {
     }
 
     fn won(&mut self, tag: &Tag, now_ms: u64) {
-        let removes = self.removes;
         let Some(slot) = self.tagged(tag) else { return };
         slot.pause_ms = 0;
         let consumed = slot.committing.take().unwrap_or_default();
         let refused = take(&mut slot.confirming);
-        if removes == Removes::Store {
-            consumed.iter().for_each(|id| {
-                slot.known.remove(id);
-            });
+        for id in &consumed {
+            slot.known.remove(id);
         }
         let key = |id: &String| SignalKey { instance: tag.instance.clone(), id: id.clone() };
         let removed: Vec<_> = consumed.iter().map(key).collect();
@@ -610,10 +598,8 @@ impl Core {
         let finished = loaded.state.status.is_ended().then(|| Finished::of(&loaded.state));
         let letter = |(signal, reason)| DeadLetter { signal, reason, buried_ms: now_ms };
         self.bury.extend(refused.into_iter().map(letter));
-        match removes {
-            Removes::Worker => self.remove.extend(removed),
-            Removes::Store if self.is_scanning => self.gone.extend(removed),
-            Removes::Store => {}
+        if self.is_scanning {
+            self.gone.extend(removed);
         }
         self.jobs.extend(finished.map(Job::Tell));
         self.alarm(due_ms, &tag.instance, now_ms);
@@ -1048,7 +1034,7 @@ mod tests {
             let registry = Arc::new(Registry::default());
             registry.add(definition).unwrap();
             let store = Memory::new(1, Removal::WithCommit);
-            let core = Core::new(settings, registry.clone(), 1, true);
+            let core = Core::new(settings, registry.clone(), 1);
             let mut lab = Self {
                 core,
                 store,

@@ -47,12 +47,7 @@ type Running = FuturesUnordered<Pin<Box<dyn Future<Output = Happened> + Send>>>;
 pub async fn drive<S: Store, V: Services, C: Clock>(worker: Worker<S, V, C>) {
     let _deathbed = Deathbed(&worker.mailbox);
     let store = &worker.store;
-    let mut core = Core::new(
-        worker.settings.clone(),
-        worker.registry.clone(),
-        store.partitions(),
-        store.commit_removes_signals(),
-    );
+    let mut core = Core::new(worker.settings.clone(), worker.registry.clone(), store.partitions());
     let mut running = Running::new();
     worker.begin(vec![Job::Definitions(0)], &mut running);
     worker.listen(&mut running);

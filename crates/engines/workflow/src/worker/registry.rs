@@ -170,7 +170,7 @@ mod tests {
     #[test]
     fn a_version_of_another_process_is_seen_a_second_later_although_the_clock_goes_back() {
         let (store, registry, [old, new]) =
-            (Memory::new(1, Removal::Separate), Registry::default(), versions());
+            (Memory::new(1, Removal::WithCommit), Registry::default(), versions());
         let deploy = |definition: &Definition| {
             store.deploy(std::slice::from_ref(definition), 0).now_or_never().unwrap().unwrap();
         };

@@ -54,7 +54,7 @@ impl<S: Store> Client<S> {
                 && let Life::Open(id) = self.life(version).await?
             {
                 let body = Body::Cancel { reason: SUPERSEDED.into() };
-                self.publish(Signal::new(id.clone(), format!("superseded:{id}"), body, now_ms)).await?;
+                self.send(Signal::new(id.clone(), format!("superseded:{id}"), body, now_ms)).await?;
             }
         }
         // If another version is the latest by now, the process that deployed that version starts its schedule.

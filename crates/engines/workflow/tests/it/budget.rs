@@ -33,12 +33,12 @@ struct Counted {
 }
 
 impl Counted {
-    fn new(removal: Removal) -> Self {
-        let (store, registry) = (Memory::new(16, removal), Arc::new(Registry::default()));
+    fn new() -> Self {
+        let (store, registry) = (Memory::new(16, Removal::WithCommit), Arc::new(Registry::default()));
         for name in ["signal-round-trip", "timer"] {
             registry.add(&read(text(name)).unwrap().0).unwrap();
         }
-        let core = Core::new(Settings::new("one"), registry.clone(), 16, store.commit_removes_signals());
+        let core = Core::new(Settings::new("one"), registry.clone(), 16);
         let mut counted =
             Self { core, store, registry, now_ms: 0, operations: Vec::new(), finished: Vec::new() };
         counted.happen(Happened::Tick);
@@ -109,20 +109,17 @@ fn operation(job: &Job) -> Option<&'static str> {
 }
 
 #[test]
-fn a_round_trip_takes_four_operations_and_a_removal_that_others_share() {
-    for (removal, last) in [(Removal::WithCommit, &[][..]), (Removal::Separate, &["remove"][..])] {
-        let mut counted = Counted::new(removal);
-        counted.start("i", "signal-round-trip");
-        counted.publish(Signal::named("i", "s", "go", Value::Null, 0));
-        let wanted: Vec<_> = ["start", "commit", "publish", "commit"].iter().chain(last).copied().collect();
-        assert_eq!(counted.operations, wanted);
-        assert_eq!(counted.finished.len(), 1);
-    }
+fn a_round_trip_takes_four_operations() {
+    let mut counted = Counted::new();
+    counted.start("i", "signal-round-trip");
+    counted.publish(Signal::named("i", "s", "go", Value::Null, 0));
+    assert_eq!(counted.operations, ["start", "commit", "publish", "commit"]);
+    assert_eq!(counted.finished.len(), 1);
 }
 
 #[test]
 fn a_timer_takes_one_operation_after_its_start() {
-    let mut counted = Counted::new(Removal::WithCommit);
+    let mut counted = Counted::new();
     counted.start("i", "timer");
     counted.pass(2000);
     counted.operations.retain(|operation| !["due", "lease"].contains(operation));
@@ -132,7 +129,7 @@ fn a_timer_takes_one_operation_after_its_start() {
 
 #[test]
 fn a_worker_without_work_takes_less_than_one_operation_a_second() {
-    let mut counted = Counted::new(Removal::WithCommit);
+    let mut counted = Counted::new();
     for number in 0..100 {
         counted.start(&format!("i{number}"), "signal-round-trip");
     }

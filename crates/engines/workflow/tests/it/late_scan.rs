@@ -43,8 +43,7 @@ struct Lab {
 impl Lab {
     fn new(removal: Removal) -> Self {
         let (store, registry) = (Memory::new(4, removal), Arc::new(Registry::default()));
-        let removes = store.commit_removes_signals();
-        let core = Core::new(Settings::new("one"), registry.clone(), 4, removes);
+        let core = Core::new(Settings::new("one"), registry.clone(), 4);
         Self { core, store, registry, services: Counting::default(), holds: false, held: Vec::new() }
     }
 
@@ -120,18 +119,18 @@ fn check(removal: Removal, late: Late) {
 #[test]
 fn a_signal_in_a_late_answer_of_a_scan_is_not_applied_again() {
     check(Removal::WithCommit, Late::Scan);
-    check(Removal::Separate, Late::Scan);
+    check(Removal::AfterCommit, Late::Scan);
 }
 
 #[test]
 fn a_signal_in_a_late_hint_is_not_applied_again() {
     check(Removal::WithCommit, Late::Hint);
-    check(Removal::Separate, Late::Hint);
+    check(Removal::AfterCommit, Late::Hint);
 }
 
 #[test]
 fn a_signal_that_is_sent_again_after_many_others_is_not_applied_again() {
-    for removal in [Removal::WithCommit, Removal::Separate] {
+    for removal in [Removal::WithCommit, Removal::AfterCommit] {
         let mut lab = Lab::new(removal);
         let record = lab.start(COUNTER);
         lab.tell(Happened::Tick);

@@ -20,7 +20,7 @@ const TURNS: usize = 400;
 const WORKERS: usize = 3;
 const PARTITIONS: u16 = 4;
 
-const DEFINITIONS: [&str; 5] = [
+const DEFINITIONS: [&str; 6] = [
     "
 name: collect
 steps:
@@ -64,7 +64,17 @@ steps:
 - timer: {after: 100ms}
 - service: {function: count}
 ",
+    "
+name: clocked
+steps:
+- wait: {name: next, signal: s, timeout: 300ms, on_timeout: continue, result: last}
+- service: {function: count, input: '{last, at: $now}'}
+- service: {function: count, input: '{at: $now}', compensate: {service: {function: undo}}}
+",
 ];
+
+/// Definitions whose calls begin only after their change is stored: they read the clock, or can be undone.
+const STORED_FIRST: [&str; 2] = ["parent", "clocked"];
 
 fn registry() -> Arc<Registry> {
     static REGISTRY: OnceLock<Arc<Registry>> = OnceLock::new();
@@ -83,6 +93,8 @@ struct Functions {
     keys: Mutex<BTreeMap<String, (String, Value)>>,
     /// Keys with two calls.
     ambiguous: Mutex<BTreeSet<String>>,
+    /// The keys of each instance, visit and target.
+    visits: Mutex<BTreeMap<(String, u64, String), BTreeSet<String>>>,
 }
 
 impl Services for Functions {
@@ -93,6 +105,8 @@ impl Services for Functions {
         if *known != call_of_key {
             self.ambiguous.lock().unwrap().insert(call.key.clone());
         }
+        let visit = (call.instance.clone(), call.visit, call_of_key.0);
+        self.visits.lock().unwrap().entry(visit).or_default().insert(call.key.clone());
         let mut random = self.random.lock().unwrap();
         match random.as_mut().map(|random| random.bits() % 5) {
             Some(0) => Err(CallError { message: "broken".into(), again: Again::Maybe }),
@@ -136,7 +150,7 @@ struct World {
 
 impl World {
     fn new(seed: u64) -> Self {
-        let removal = if seed.is_multiple_of(2) { Removal::WithCommit } else { Removal::Separate };
+        let removal = if seed.is_multiple_of(2) { Removal::WithCommit } else { Removal::AfterCommit };
         let functions = Functions::default();
         *functions.random.lock().unwrap() = Some(Random::new(seed ^ 1));
         let mut world = Self {
@@ -179,8 +193,7 @@ impl World {
             ahead_ms: 1500,
             ..Settings::new(format!("owner {}", self.started))
         };
-        let removes = self.store.commit_removes_signals();
-        let core = Core::new(settings, registry(), PARTITIONS, removes);
+        let core = Core::new(settings, registry(), PARTITIONS);
         let skew_ms = (self.random.bits() % 200).cast_signed();
         Process { core, jobs: Vec::new(), results: vec![Happened::Tick], frozen_until_ms: 0, skew_ms }
     }
@@ -193,8 +206,8 @@ impl World {
         }
         let loses_answer = self.mishap(15);
         self.store.set_clock(self.now_ms);
-        if matches!(job, Job::Drain(_)) && self.mishap(5) {
-            // One of the writes of a drain fails, and those before it have happened.
+        if matches!(job, Job::Drain(_) | Job::Commit(_)) && self.mishap(5) {
+            // One of the writes of a drain fails, or the removal of the signals after a commit, and those before it have happened.
             let writes = self.below(4);
             self.store.fail_after(writes);
         }
@@ -283,7 +296,7 @@ impl World {
 
     fn start(&mut self) {
         let number = self.instances.len();
-        let definition = ["collect", "parent", "short", "collect", "race", "race"][number % 6];
+        let definition = ["collect", "parent", "short", "collect", "race", "race", "clocked"][number % 7];
         let want = 1 + self.below(4);
         let input = if definition == "collect" { json!({"got": [], "want": want}) } else { Value::Null };
         let id = format!("i{number}");
@@ -347,7 +360,7 @@ impl World {
             _ => {
                 let at = self.below(self.instances.len() as u64) as usize;
                 // Instances that collect prove their signals, and those that race have timeouts.
-                let at = if at % 6 > 3 { at } else { at - at % 3 };
+                let at = if at % 7 > 3 { at } else { at - at % 7 % 3 };
                 if let Some(instance) = self.instances.get(at).cloned() {
                     self.send(instance);
                 }
@@ -422,12 +435,24 @@ impl World {
         records.into_iter().map(|record| (record.clone(), State::decode(&record.body).unwrap())).collect()
     }
 
+    /// Checks that a callee which remembers keys sees each call once, whatever was lost or repeated.
+    fn check_keys(&self) {
+        let names: BTreeMap<_, _> =
+            self.records().into_iter().map(|(record, _)| (record.id, record.definition.name)).collect();
+        for ((instance, visit, target), keys) in &*self.functions.visits.lock().unwrap() {
+            let is_stored_first = STORED_FIRST.contains(&names[instance].as_str());
+            let place = format!("seed {}: visit {visit} of {instance} calls {target}", self.seed);
+            assert!(!is_stored_first || keys.len() == 1, "{place} with the keys {keys:?}");
+        }
+    }
+
     /// Everything that was acknowledged was applied exactly once, or is a dead letter.
     fn check(&self) {
         let seed = self.seed;
         let report = audit(&self.store, self.now_ms).now_or_never().unwrap().unwrap();
         assert_eq!(report.findings, [], "seed {seed}");
         assert!(self.functions.ambiguous.lock().unwrap().is_empty(), "seed {seed}: a key names two calls");
+        self.check_keys();
         let letters = self.store.dead(None, 10_000).now_or_never().unwrap().unwrap();
         for (record, state) in self.records() {
             assert!(state.status.is_ended(), "seed {seed}: {state:#?}");

@@ -67,7 +67,7 @@ impl Services for Noop {
 
 /// Runs a worker and a client in this thread until the client is done.
 fn with_worker<T>(client: impl AsyncFnOnce(&Client<Memory>, &Jumping) -> T) -> T {
-    let store = Arc::new(Memory::new(8, Removal::Separate));
+    let store = Arc::new(Memory::new(8, Removal::WithCommit));
     let (registry, mailbox) = (Arc::new(Registry::default()), Mailbox::default());
     let (backlog, watchers, clock) =
         (Arc::new(AtomicUsize::new(0)), Watchers::default(), Arc::<Jumping>::default());
@@ -129,6 +129,25 @@ fn a_client_starts_signals_and_sees_the_end() {
         end.await
     });
     assert_eq!(finished.status, Status::Done);
+}
+
+#[test]
+fn a_repeated_signal_is_known_while_it_waits_and_after_its_instance_has_applied_it() {
+    with_worker(async |client, clock| {
+        let now_ms = clock.now_ms();
+        client.deploy(&read(text("signal-round-trip")).unwrap().0, now_ms).await.unwrap();
+        let sent = |id: &str| Signal::named("i", id, "go", Value::Null, now_ms);
+        // The instance does not exist yet, so its signal waits.
+        for expected in [Inserted::New, Inserted::Known] {
+            assert_eq!(client.publish_unless_applied(sent("s")).await.unwrap(), expected);
+        }
+        let end = client.watchers.watch("i");
+        client.start(request("i", "signal-round-trip"), now_ms).await.unwrap();
+        assert_eq!(end.await.status, Status::Done);
+        assert_eq!(client.store.signals(None, 10).await.unwrap(), []);
+        assert_eq!(client.publish_unless_applied(sent("s")).await.unwrap(), Inserted::Known);
+        assert_eq!(client.publish_unless_applied(sent("later")).await.unwrap(), Inserted::New);
+    });
 }
 
 #[test]
@@ -349,6 +368,44 @@ fn a_changed_schedule_replaces_the_old_one_and_an_old_version_can_come_back() {
 }
 
 #[test]
+fn a_full_process_accepts_deployments_and_answers_repeated_requests_as_known() {
+    let scheduled = |minute: u8| {
+        let text =
+            format!("name: a\nstart: {{cron: '{minute} * * * *'}}\nsteps:\n- service: {{function: f}}\n");
+        read(&text).unwrap().0
+    };
+    with_worker(async |client, clock| {
+        let now_ms = clock.now_ms();
+        client.deploy(&read(text("signal-round-trip")).unwrap().0, now_ms).await.unwrap();
+        client.deploy(&scheduled(0), now_ms).await.unwrap();
+        let signal = |id: &str| Signal::named("i", id, "go", Value::Null, now_ms);
+        let end = client.watchers.watch("i");
+        client.start(request("i", "signal-round-trip"), now_ms).await.unwrap();
+        client.publish(signal("s")).await.unwrap();
+        assert_eq!(end.await.status, Status::Done);
+        let full = Client {
+            store: client.store.clone(),
+            registry: client.registry.clone(),
+            mailbox: Mailbox::default(),
+            backlog: Arc::new(AtomicUsize::new(101)),
+            backlog_max: 100,
+            watchers: Watchers::default(),
+            groups: Groups::default(),
+        };
+        // The later version ends the schedule of the earlier one, and begins another.
+        full.deploy(&scheduled(30), now_ms).await.unwrap();
+        let busy = |result: Result<Inserted, ClientError>| matches!(result, Err(ClientError::Busy(101)));
+        assert_eq!(full.start(request("i", "signal-round-trip"), now_ms).await.unwrap(), Inserted::Known);
+        let taken = full.start(request("i", "a"), now_ms).await;
+        assert!(matches!(taken, Err(ClientError::Taken { .. })), "{taken:?}");
+        assert!(busy(full.start(request("j", "signal-round-trip"), now_ms).await));
+        assert!(busy(full.start(request("", "signal-round-trip"), now_ms).await));
+        assert_eq!(full.publish(signal("s")).await.unwrap(), Inserted::Known);
+        assert!(busy(full.publish(signal("t")).await));
+    });
+}
+
+#[test]
 fn a_process_without_a_worker_refuses_signals_while_too_many_wait_in_the_store() {
     let client = Client {
         store: Arc::new(Memory::new(4, Removal::WithCommit)),
@@ -366,6 +423,8 @@ fn a_process_without_a_worker_refuses_signals_while_too_many_wait_in_the_store()
     let sent = (0..1_000).take_while(|number| publish(*number, 100 * number).is_ok()).count();
     assert!((11..=22).contains(&sent), "{sent} signals were accepted");
     assert!(matches!(publish(2_000, 10_000), Err(ClientError::Busy(11..=22))));
+    // A repetition of an accepted signal needs no room.
+    assert_eq!(publish(0, 10_000).unwrap(), Inserted::Known);
     // The flood can be ended: other signals have more room.
     for body in [Body::Cancel { reason: "flood".into() }, Body::Retry] {
         let signal = Signal::new("i", format!("{body:?}"), body, 10_000);
@@ -487,7 +546,7 @@ fn a_signal_without_an_instance_becomes_a_dead_letter_after_a_while() {
 
 #[test]
 fn a_client_refuses_requests_after_its_worker_has_died() {
-    let (mailbox, store) = (Mailbox::default(), Arc::new(Memory::new(1, Removal::Separate)));
+    let (mailbox, store) = (Mailbox::default(), Arc::new(Memory::new(1, Removal::WithCommit)));
     let registry = Arc::new(Registry::default());
     let client = Client {
         store: store.clone(),

@@ -68,7 +68,8 @@ pub(super) fn publish(store: &StoreArgs, instance: &str, id: Option<String>, bod
     let id = id.unwrap_or_else(new_id);
     let opened = Opened::open(store)?;
     let signal = Signal::new(instance, id.clone(), body, opened.engine.now_ms());
-    let sent = opened.runtime.block_on(opened.engine.client.publish(signal)).map_err(refused)?;
+    let client = &opened.engine.client;
+    let sent = opened.runtime.block_on(client.publish_unless_applied(signal)).map_err(refused)?;
     tell(store, instance, Some(&id), sent)
 }
 

@@ -41,7 +41,8 @@ pub(super) async fn send(context: &Context, call: &Call, content: Body) -> Answe
     call.query(&[])?;
     let (instance, signal) = (id(call, "instance")?, id(call, "signal")?);
     let engine = &context.state.engine;
-    let sent = engine.client.publish(Signal::new(instance, signal, content, engine.now_ms())).await;
+    let wanted = Signal::new(instance, signal, content, engine.now_ms());
+    let sent = engine.client.publish_unless_applied(wanted).await;
     let answer = json!({"instance": instance, "signal": signal});
     inserted(sent.map_err(problems::of_client)?, answer)
 }

@@ -38,7 +38,7 @@ impl Endpoint<State> for SendSignal {
     fn describe() -> Value {
         json!({
             "summary": "Send a signal",
-            "description": "The instance applies the signal once. A repeated signal is recognised among the last 64 of the instance, and for at least \
+            "description": "The instance applies the signal once. A repeated signal is answered 200. It is recognised while it waits, among the last 64 of the instance, and for at least \
                             15 minutes after 64 others have followed it: repeat no signal later. The instance keeps a signal that comes before its wait. A \
                             signal to an unknown or ended instance becomes a dead letter.",
             "parameters": [

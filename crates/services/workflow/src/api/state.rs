@@ -28,7 +28,8 @@ impl plimsoll_service::State for State {
     }
 
     fn write_metrics(&self, page: &mut Page) {
-        self.engine.metrics.write(page, self.engine.backlog());
+        let is_listening = self.engine.client.store.is_listening();
+        self.engine.metrics.write(page, self.engine.backlog(), is_listening);
     }
 
     async fn failure(&self) -> String {
