@@ -265,10 +265,78 @@ options() {
     show '^plimsoll' inspect --server 'mongodb://[fe80::1%25eth0]'
 }
 
+versions() {
+    heading "16. A unique value that moves twice within one batch, at mongo-java-server (the embedded server frees no unique value that an update changes)"
+    local java=$HOME/.cache/plimsoll/mongo-java-server embedded=$server process
+    java -cp "$java/files/*:$java/classes" MongoJavaServer 13 >java.out 2>&1 &
+    process=$!
+    for _ in $(seq 200); do grep -aq 'listening on ' java.out && break; sleep 0.1; done
+    server=$(grep -aoE '127\.0\.0\.1:[0-9]+' java.out | head -1)
+    mongo versions '{"insert": "copy", "documents": [{"_id": 2, "u": "x"}]}' \
+        '{"createIndexes": "copy", "indexes": [{"key": {"u": 1}, "name": "u", "unique": true}]}'
+    PYTHONPATH=$(dirname "$helper") python3 -c 'import helper, sys
+for n, u in [(2, "y"), (3, "x"), (2, "z"), (4, "y")]: sys.stdout.buffer.write(helper.encode({"_id": n, "u": u}))' >versions.bson
+    echo "  versions.bson: {_id: 2, u: y}, {_id: 3, u: x}, {_id: 2, u: z}, {_id: 4, u: y}"
+    begin versions 20
+    finish
+    found versions copy
+    kill $process
+    wait $process
+    server=$embedded
+}
+
+numbers() {
+    heading "17. Whole numbers beyond 64 bits in a document"
+    local number
+    for number in 9223372036854775808 99223372036854775808; do
+        sed "s/{a: 1}/{a: 1, n: $number}/" scenario.yaml >number.yaml
+        show '^plimsoll|"n":|number\.yaml:' run number.yaml --dry-run
+        show '^plimsoll|"n":' run scenario.yaml --dry-run --set "document.n=$number"
+    done
+}
+
+columns() {
+    heading "18. The column of an invalid value, and the kind of a value in --set"
+    (cat scenario.yaml && echo 'read_preference: secondery') >preference.yaml
+    (cat scenario.yaml && echo 'expect: {work.errors: ["count<1", "count=0"]}') >expect.yaml
+    show '^plimsoll|\^' run preference.yaml --dry-run
+    show '^plimsoll|\^' run expect.yaml --dry-run
+    show '^plimsoll' run scenario.yaml --dry-run --set 'title=[a]'
+}
+
+older() {
+    heading "19. The replay of dead letters into vector with by: payload, which would bring an earlier version back"
+    show '^plimsoll' pipeline replay embedded.yaml
+    heading "20. A map that changes the _id by which deletes find their documents"
+    show '→|^plimsoll' pipeline check mapped.yaml
+    mongo expression '{"create": "c"}'
+    follow expression
+    change expression "$(insert '{"_id": 1, "ref": 5}')"
+    change expression "$(delete '{"_id": 1}')"
+    finish
+    found expression c copy
+}
+
+suites() {
+    heading "21. An option without effect in the pipeline of a suite's run"
+    echo 'name,pipeline' >options.csv
+    echo 'one,options.yaml' >>options.csv
+    show 'fooBar' suite options.csv --out options
+    heading "22. Ctrl-C, 3 s after the start of a suite that waits for the server of a scenario for up to 15 s"
+    local uri='mongodb://127.0.0.1:9/?serverSelectionTimeoutMS=15000' start=$SECONDS code
+    echo 'name,scenario' >late.csv
+    echo 'one,scenario.yaml' >>late.csv
+    echo "\$ plimsoll suite late.csv --server $uri"
+    timeout --preserve-status -s INT -k 60 3 "$program" suite late.csv --server "$uri" --out late >out 2>&1 </dev/null
+    code=$?
+    grep -aE '^plimsoll|stopped|no answer yet' out
+    echo "exit $code, $([ $((SECONDS - start)) -lt 9 ] && echo 'less' || echo 'more') than 6 s after Ctrl-C"
+}
+
 uri=$("$program" server start --storage "$dir/storage")
 server=${uri#mongodb://}
 server=${server%/}
-for part in ${2:-stages replays dead_letters collections filters lines orders limits uploads interrupts buckets remedies passwords options}; do
+for part in ${2:-stages replays dead_letters collections filters lines orders limits uploads interrupts buckets remedies passwords options versions numbers columns older suites}; do
     $part 2>&1 | clean
 done
 "$program" server stop "$server" >/dev/null 2>&1

@@ -226,16 +226,33 @@ pub async fn vanishing(connection: &mut Connection, namespace: &Namespace) -> Re
     if capped {
         return Ok(Some("the collection is capped: the server removes its oldest documents".into()));
     }
-    let indexes =
-        connection.command(&namespace.db, &rawdoc! {"listIndexes": namespace.collection.as_str()}).await;
-    let indexes = match indexes {
-        Err(WireError::Server(error)) if is_missing_namespace(&error) => return Ok(None),
-        other => document(&other?, "listIndexes")?,
-    };
-    let expiring = first_batch(&indexes).into_iter().find(|index| index.contains_key("expireAfterSeconds"));
+    let indexes = indexes(connection, namespace).await?;
+    let expiring = indexes.into_iter().find(|index| index.contains_key("expireAfterSeconds"));
     Ok(expiring.map(|index| {
         format!("the index {} lets documents expire", index.get_str("name").unwrap_or("without a name"))
     }))
+}
+
+/// Whether a collection has a unique index besides that of `_id`. A missing collection has none.
+///
+/// # Errors
+/// The server's or the connection's error.
+pub async fn has_unique_index(connection: &mut Connection, namespace: &Namespace) -> Result<bool, Error> {
+    let is_of_id = |index: &Document| {
+        index.get_document("key").is_ok_and(|key| key.len() == 1 && key.contains_key("_id"))
+    };
+    let is_unique = |index: &Document| index.get_bool("unique").unwrap_or_default();
+    Ok(indexes(connection, namespace).await?.iter().any(|index| is_unique(index) && !is_of_id(index)))
+}
+
+/// The descriptions of the indexes of a collection. A missing collection has none.
+async fn indexes(connection: &mut Connection, namespace: &Namespace) -> Result<Vec<Document>, Error> {
+    let listed =
+        connection.command(&namespace.db, &rawdoc! {"listIndexes": namespace.collection.as_str()}).await;
+    match listed {
+        Err(WireError::Server(error)) if is_missing_namespace(&error) => Ok(Vec::new()),
+        other => Ok(first_batch(&document(&other?, "listIndexes")?)),
+    }
 }
 
 fn document(reply: &RawDocumentBuf, command: &'static str) -> Result<Document, Error> {

@@ -85,6 +85,9 @@ pub struct Test {
     /// Why runs did not complete, and warnings about them.
     #[serde(default)]
     pub reasons: Vec<String>,
+    /// Warnings about the addresses of its scenario or pipeline, such as options without effect.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
 }
 
 /// A published rate, as the suite's file gives it.

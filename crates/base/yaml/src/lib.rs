@@ -14,5 +14,5 @@ mod types;
 pub use cause::Place;
 pub use fault::{Fault, in_our_words, nearest};
 pub use file::{FileError, text_of};
-pub use path::{key_of_end, place_of};
+pub use path::{key_of_end, place_of, place_of_oversize_number, place_of_word};
 pub use read::{Slip, document, value};

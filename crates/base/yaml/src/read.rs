@@ -7,7 +7,7 @@ use serde_saphyr::Location;
 
 use crate::cause::{self, Place};
 use crate::fault::Fault;
-use crate::{excerpt, library};
+use crate::{excerpt, library, path};
 
 /// The character that some editors write at the start of a text.
 const BYTE_ORDER_MARK: char = '\u{feff}';
@@ -58,8 +58,10 @@ impl Slip {
             return Self { fault, place: Some(place), key: None };
         }
         let token = at.zip(place).and_then(|(at, place)| library::token(text, at, place));
+        let fault = library::fault(error, token);
+        let place = place.map(|place| value_place(text, place, &fault).unwrap_or(place));
         let key = place.filter(|_| library::is_yaml(error)).and_then(|place| cause::key(text, place));
-        Self { fault: library::fault(error, token), place, key: key.map(str::to_owned) }
+        Self { fault, place, key: key.map(str::to_owned) }
     }
 
     /// The slip with its place and the line at that place, labelled as a line of `origin`.
@@ -81,6 +83,13 @@ impl fmt::Display for Slip {
 }
 
 impl std::error::Error for Slip {}
+
+/// The place of an invalid word whose error has the place of its key.
+fn value_place(text: &str, key: Place, fault: &Fault) -> Option<Place> {
+    let Fault::UnknownChoice { word, .. } = fault else { return None };
+    let (value, place) = path::value_of_key_at(text, key)?;
+    (value == *word).then_some(place)
+}
 
 fn position(number: u64) -> usize {
     usize::try_from(number).unwrap_or(usize::MAX)

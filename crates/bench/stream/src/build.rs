@@ -17,6 +17,7 @@ use plimsoll_pipeline::{
 };
 use plimsoll_report::stream::Labels;
 use plimsoll_stores::document::form;
+use plimsoll_stores::sink::keyed::PayloadId;
 
 use super::conflicts;
 use super::typed::{PipelineFile, PositionsSection, SinkSection, SourceSection, TransformSection};
@@ -200,6 +201,11 @@ fn unmatched(file: &PipelineFile) -> Unmatched {
     }
 }
 
+/// The rule of a copy for the `_id` of a payload whose key has an `_id` too.
+fn payload_id(file: &PipelineFile) -> PayloadId {
+    if conflicts::has_deletes(&file.source) { PayloadId::OfKey } else { PayloadId::Any }
+}
+
 #[cfg_attr(not(feature = "embedding"), expect(unused_variables, reason = "only models are files"))]
 fn transform(
     section: &TransformSection,
@@ -249,7 +255,7 @@ pub(super) fn sink(
         #[cfg(not(feature = "kafka"))]
         SinkSection::Kafka(missing) => match *missing {},
         SinkSection::Insert(typed) => Box::new(typed.build()?),
-        SinkSection::Keyed(typed) => Box::new(typed.build()?),
+        SinkSection::Keyed(typed) => Box::new(typed.build(payload_id(file))?),
         SinkSection::Vector(typed) => Box::new(typed.build()?),
         SinkSection::Transactional(typed) => Box::new(typed.build(&file.name)?),
     })

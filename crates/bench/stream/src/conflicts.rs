@@ -1,6 +1,7 @@
 //! Refuses sections that are valid alone and lose events together.
 
 use anyhow::{Context, bail};
+use plimsoll_pipeline::transform::MapSettings;
 use plimsoll_stores::document::form::Form;
 use plimsoll_stores::scenario::{ChangeStream, IdKind, Insert, Payload};
 
@@ -79,10 +80,37 @@ fn check_transforms(file: &PipelineFile) -> anyhow::Result<()> {
                 "build `transforms.{at}`: the results of `count` are no documents with an `_id`, so `keyed` cannot copy them: use the sink \
                  `insert`"
             ),
+            TransformSection::Map(map) if changes_id(map) && names_ids_before(file, at) => bail!(
+                "build `transforms.{at}`: `map` changes `_id`, but deletes name the `_id` before it, so the copy of `keyed` would become \
+                 wrong: keep `_id`{}",
+                if is_stream(&file.source) { "" } else { ", or filter after this `map`" }
+            ),
             _ => {}
         }
     }
     Ok(())
+}
+
+/// Whether a map gives documents another `_id`. An expression may do so too: then the sink refuses the documents whose key has an
+/// `_id`.
+fn changes_id(map: &MapSettings) -> bool {
+    let names = map.set.keys().chain(map.rename.keys()).chain(map.rename.values());
+    names.into_iter().any(|name| name == "_id")
+}
+
+/// Whether deletes name the `_id` that documents have before a map: those of a change stream, and those for documents that an earlier
+/// transform or the map itself leaves without a result.
+fn names_ids_before(file: &PipelineFile, at: usize) -> bool {
+    let drops = |transform: &TransformSection| match transform {
+        TransformSection::Filter(_) => true,
+        TransformSection::Map(map) => map.expression.is_some(),
+        _ => false,
+    };
+    has_deletes(&file.source) && (is_stream(&file.source) || file.transforms[..=at].iter().any(drops))
+}
+
+const fn is_stream(source: &SourceSection) -> bool {
+    matches!(source, SourceSection::ChangeStream(_))
 }
 
 /// Whether a source has later changes and deletes of documents. Other sources read each document once.

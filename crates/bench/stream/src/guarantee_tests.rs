@@ -65,7 +65,9 @@ fn every_combination_accepts_exactly_its_possible_guarantees() {
 
 /// The refusal of a pipeline; empty if it is accepted. These combinations are refused under every guarantee.
 fn refusal(sections: &str) -> String {
-    let text = format!("name: t\nguarantee: at-least-once\n{KEPT}{sections}");
+    // A topic keeps the positions itself.
+    let kept = if sections.contains("kafka: {") { "" } else { KEPT };
+    let text = format!("name: t\nguarantee: at-least-once\n{kept}{sections}");
     let built = build(&parse_with(&text, "test", &[]).unwrap(), Path::new("."));
     built.err().map(|error| format!("{error:#}")).unwrap_or_default()
 }
@@ -106,6 +108,28 @@ fn a_copy_sees_every_change_of_its_documents() {
     check(&through("{filter: {where: '.n > 1'}}, {sample: {share: 0.5}}"), &words);
     let words = ["build `transforms.0`", "results of `count` are no documents", "`insert`"];
     check(&through("{count: {window: 1s}}"), &words);
+}
+
+#[test]
+fn a_map_before_a_copy_keeps_the_id_by_which_deletes_find_documents() {
+    let topic = "source: {kafka: {brokers: 'b:1', topic: t, group: g}}\n";
+    let (filter, changed) = ("{filter: {where: '.live'}}", "{map: {set: {_id: '.ref'}, format: bson}}");
+    let words = ["`map` changes `_id`", "keep `_id`"];
+    for source in [FILE, SCAN, ORDERS].into_iter().chain(cfg!(feature = "kafka").then_some(topic)) {
+        let through = |transforms: &str| format!("{source}transforms: [{transforms}]\n{COPY}");
+        check(&through("{map: {set: {n: '._id'}, rename: {a: b}, format: bson}}"), &[]);
+        let is_stream = source == ORDERS;
+        check(&through(changed), if is_stream { &words } else { &[] });
+        check(&through(&format!("{changed}, {filter}")), if is_stream { &words } else { &[] });
+        let has_deletes = is_stream || source == topic;
+        for transforms in [
+            format!("{filter}, {changed}"),
+            format!("{filter}, {{map: {{rename: {{ref: _id}}, format: bson}}}}"),
+            "{map: {set: {_id: '.ref'}, expression: 'select(.live)', format: bson}}".to_owned(),
+        ] {
+            check(&through(&transforms), if has_deletes { &words } else { &[] });
+        }
+    }
 }
 
 #[test]
@@ -150,5 +174,16 @@ fn dead_letters_of_a_copy_are_not_replayed_over_newer_documents() {
         let refusal = format!("{:#}", replay::build(&file, Path::new("."), None).err().unwrap());
         assert!(refusal.contains("older than the document in the copy"), "{refusal}");
         assert!(refusal.contains("`scan`"), "{refusal}");
+    }
+}
+
+#[test]
+fn dead_letters_are_not_replayed_over_newer_vectors() {
+    let letters = "dead_letters: {file: {path: dead, form: whole}}\n";
+    for (by, is_refused) in [("payload, form: bson", true), ("key", false), ("source", false)] {
+        let sink = format!("sink: {{vector: {{uri: 'mongodb://localhost', collection: d.c, by: {by}}}}}\n");
+        let file = parse_with(&format!("name: t\n{KEPT}{ORDERS}{sink}{letters}"), "test", &[]).unwrap();
+        let refusal = format!("{:#}", replay::build(&file, Path::new("."), None).err().unwrap());
+        assert_eq!(refusal.contains("older than the document that `vector`"), is_refused, "{by}: {refusal}");
     }
 }

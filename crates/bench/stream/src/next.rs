@@ -3,6 +3,7 @@
 use plimsoll_measure::stream::{Count, Stream};
 use plimsoll_pipeline::sink::Form;
 
+use super::replay::rolls_back;
 use super::typed::{PipelineFile, SinkSection};
 
 /// The command line that helps most after a run. `words` name the pipeline as the user did: its file and its options.
@@ -25,7 +26,7 @@ fn command(file: &PipelineFile, stream: &Stream) -> &'static str {
 /// Whether the dead letters of a pipeline can be replayed: they identify their events, and its sink keeps the newest event.
 fn is_replayable(file: &PipelineFile) -> bool {
     match (&file.sink, &file.dead_letters) {
-        (SinkSection::Keyed(_), _) => false,
+        (sink, _) if rolls_back(sink).is_some() => false,
         (SinkSection::Transactional(_), _) => true,
         #[cfg(feature = "kafka")]
         (SinkSection::Kafka(typed), _) if typed.exactly_once.is_some() => true,
@@ -98,10 +99,19 @@ mod tests {
     }
 
     #[test]
-    fn dead_letters_of_a_copy_are_not_replayed() {
-        let file = "source: {change_stream: {uri: 'mongodb://a', watch: d.c}}\nsink: {keyed: {uri: 'mongodb://a', collection: d.copy}}\n\
-                    dead_letters: {file: {path: dead, form: whole}}\n";
-        assert_eq!(said(file, "drained", 1, &["a.yaml"]), "plimsoll pipeline run a.yaml");
+    fn dead_letters_that_may_be_older_than_their_documents_are_not_replayed() {
+        for (sink, command) in [
+            ("keyed: {uri: 'mongodb://a', collection: d.copy}", "run"),
+            ("vector: {uri: 'mongodb://a', collection: d.copy, by: payload, form: bson}", "run"),
+            ("vector: {uri: 'mongodb://a', collection: d.copy}", "replay"),
+        ] {
+            let file = format!(
+                "source: {{change_stream: {{uri: 'mongodb://a', watch: d.c}}}}\nsink: {{{sink}}}\n\
+                 dead_letters: {{file: {{path: dead, form: whole}}}}\n"
+            );
+            let expected = format!("plimsoll pipeline {command} a.yaml");
+            assert_eq!(said(&file, "drained", 1, &["a.yaml"]), expected, "{sink}");
+        }
     }
 
     #[cfg(feature = "kafka")]

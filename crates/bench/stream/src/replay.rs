@@ -11,6 +11,7 @@ use plimsoll_pipeline::replay::{DeadLetterFile, RepeatRecorder, RepeatedLetters}
 use plimsoll_pipeline::sink::Form as FileForm;
 use plimsoll_pipeline::{Parts, SinkFactory};
 use plimsoll_stores::scenario::Insert;
+use plimsoll_stores::sink::vector::By;
 
 use super::build::{Built, Group, assemble, rooted, settings, sink, transforms};
 use super::typed::{PipelineFile, SinkSection};
@@ -23,11 +24,9 @@ const KIND: &str = "dead_letters";
 /// # Errors
 /// An invalid value, and its remedy.
 pub fn build(file: &PipelineFile, base: &Path, limit: Option<u64>) -> anyhow::Result<Built> {
-    ensure!(
-        !matches!(file.sink, SinkSection::Keyed(_)),
-        "a dead letter may be older than the document in the copy of `keyed`, so its replay would bring an earlier or a deleted document back: \
-         build the copy anew, with a `scan` of the source collection into an empty collection while this pipeline is stopped"
-    );
+    if let Some(reason) = rolls_back(&file.sink) {
+        bail!(reason);
+    }
     let limit = limit.unwrap_or(u64::MAX);
     let parts = match (&file.sink, &file.dead_letters) {
         (SinkSection::Transactional(typed), _) => {
@@ -60,6 +59,22 @@ pub fn build(file: &PipelineFile, base: &Path, limit: Option<u64>) -> anyhow::Re
     // A letter is removed only when its event is written, even if the pipeline itself guarantees less.
     settings.guarantee = settings.guarantee.max(Guarantee::AtLeastOnce);
     assemble(file, KIND, parts, settings)
+}
+
+/// The reason why a replay into a sink would replace newer documents by older ones; `None` if it would not.
+pub(super) fn rolls_back(sink: &SinkSection) -> Option<&'static str> {
+    match sink {
+        SinkSection::Keyed(_) => Some(
+            "a dead letter may be older than the document in the copy of `keyed`, so its replay would bring an earlier or a deleted \
+             document back: build the copy anew, with a `scan` of the source collection into an empty collection while this pipeline is \
+             stopped",
+        ),
+        SinkSection::Vector(typed) if typed.by == By::Payload => Some(
+            "a dead letter may be older than the document that `vector` with `by: payload` has stored, so its replay would bring an earlier \
+             version back: run a `scan` of the source collection into this sink, in a pipeline with another `name`",
+        ),
+        _ => None,
+    }
 }
 
 /// The file's transforms, sink and dead-letter sink, without a source and without positions.

@@ -30,7 +30,7 @@ pub(crate) struct Audited {
     pub(crate) integrity: Integrity,
     /// Instances that did not end although nothing was missing.
     pub(crate) stuck: u64,
-    /// Dead letters of the run without a reason.
+    /// Dead letters of the run, apart from late answers.
     pub(crate) dead_letters: u64,
     /// Broken invariants by kind.
     pub(crate) findings: BTreeMap<String, u64>,

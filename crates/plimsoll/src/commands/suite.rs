@@ -1,5 +1,6 @@
 //! Implements `plimsoll suite`: runs a table of tests, each as a child process.
 
+use std::collections::HashSet;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -48,14 +49,15 @@ pub fn suite(args: &SuiteArgs, registry: &Registry) -> Outcome<Exit> {
             if args.dry_run {
                 let described =
                     dry_run::text(&planned(&loaded, &tests), &tests, registry.systems, screen().width);
-                let (text, warnings) = described.deserves(Exit::Usage)?;
-                warnings.iter().for_each(|warning| settings.console.warn(warning));
+                let text = described.deserves(Exit::Usage)?;
+                warn(&tests, settings);
                 print(&text);
                 return Ok(Exit::Held);
             }
             begin(args.out.as_deref(), &loaded, tests).deserves(Exit::Usage)?
         }
     };
+    warn(&tests, settings);
     let flag = lifecycle::signals("continue with --resume and its directory").context("listen to signals")?;
     let runtime = Arc::new(lifecycle::runtime()?);
     let mut drive = Drive { dir, suite, tests, settings, flag, runtime };
@@ -63,6 +65,16 @@ pub fn suite(args: &SuiteArgs, registry: &Registry) -> Outcome<Exit> {
     let is_over = drive.flag.load(Ordering::Relaxed);
     let exit = tell(&drive.suite, drive.dir.path(), args, is_over)?;
     made.map(|()| exit)
+}
+
+/// Prints the warnings about all tests, each once.
+fn warn(tests: &[Test], settings: Settings) {
+    let mut printed = HashSet::new();
+    for warning in tests.iter().flat_map(|test| &test.job.warnings) {
+        if printed.insert(warning) {
+            settings.console.warn(warning);
+        }
+    }
 }
 
 fn settings(args: &SuiteArgs) -> anyhow::Result<Settings> {

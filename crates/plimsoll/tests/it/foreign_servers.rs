@@ -187,6 +187,36 @@ fn a_later_audit_finds_exactly_the_documents_that_were_tampered_with_on_each_ser
     }
 }
 
+/// The embedded server is left out: it does not free a unique value that an update changes.
+#[test]
+fn a_copy_takes_the_order_of_changes_that_a_unique_index_needs() {
+    let document = |(id, u): (i32, &str)| doc! {"_id": id, "u": u};
+    for start in [peer::ferretdb, || peer::mongo_java_server(WIRE_VERSION)] {
+        let (peer, dir) = (start(), tempfile::tempdir().unwrap());
+        peer.ask("order", &doc! {"insert": "copy", "documents": [document((2, "x"))]});
+        let index = doc! {"key": {"u": 1}, "name": "u_1", "unique": true};
+        peer.ask("order", &doc! {"createIndexes": "copy", "indexes": [index]});
+        let changes = [(2, "y"), (3, "x"), (2, "z"), (4, "y")].map(document);
+        let bytes: Vec<u8> = changes.iter().flat_map(|change| change.to_vec().unwrap()).collect();
+        std::fs::write(dir.path().join("changes.bson"), bytes).unwrap();
+        let text = format!(
+            "guarantee: effectively-once\nsource: {{file: {{path: changes.bson, format: bson}}}}\n\
+             sink: {{keyed: {{uri: '{}', collection: order.copy}}}}\npositions: {{file: positions.json}}\n",
+            peer.uri
+        );
+        let path = dir.path().join("copy.yaml");
+        std::fs::write(&path, text).unwrap();
+        let out = dir.path().join("run");
+        let output =
+            plimsoll_with(&["pipeline", "run", path.to_str().unwrap(), "--out", out.to_str().unwrap()]);
+        assert_eq!(output.status.code(), Some(0), "{}: {}", peer.uri, stderr(&output));
+        let reply = peer.ask("order", &doc! {"find": "copy", "sort": {"_id": 1}});
+        let found = reply.get_document("cursor").unwrap().get_array("firstBatch").unwrap();
+        let expected = [(2, "z"), (3, "x"), (4, "y")].map(|one| Bson::from(document(one)));
+        assert_eq!(found[..], expected, "{}", peer.uri);
+    }
+}
+
 /// Deletes the first document and alters the last one. Returns their ids.
 fn tamper(peer: &Peer) -> [String; 2] {
     let [first, last] = [1, -1].map(|order| {

@@ -279,6 +279,36 @@ fn a_step_calls_only_a_listed_host_with_its_idempotency_key() {
 }
 
 #[test]
+fn a_call_that_took_effect_is_undone_if_its_answer_is_unusable() {
+    let (service, target, address) = with_target("workflow_http_undone");
+    let mut client = service.client();
+    let coded = b"HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\ncontent-length: 2\r\n\r\n\x1f\x8b";
+    let url = |path: &str| format!("http://{address}/{path}");
+    let charge = |name: &str, result: Option<&str>| {
+        let mut http = json!({"url": url("charge"), "compensate": {"http": {"url": url("refund")}}});
+        http.as_object_mut().unwrap().extend(result.map(|result| ("result".to_owned(), result.into())));
+        json!({"name": name, "steps": [{"http": http}]})
+    };
+    let begin = |client: &mut Client, definition: &Value| {
+        let name = definition["name"].as_str().unwrap();
+        put(client, &format!("/api/definitions/{name}"), definition, 201);
+        put(client, &format!("/api/instances/{name}-1"), &json!({"definition": name}), 201);
+        let (mut peer, head) = requested(&target);
+        assert!(head.starts_with("POST /charge "), "{head}");
+        peer.0.get_mut().write_all(coded).unwrap();
+    };
+    begin(&mut client, &charge("kept", Some("receipt")));
+    let (mut peer, head) = requested(&target);
+    assert!(head.starts_with("POST /refund "), "{head}");
+    peer.0.get_mut().write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n").unwrap();
+    let failed = until(&mut client, "/api/instances/kept-1", |it| it["status"] == "failed");
+    assert!(failed["error"].as_str().unwrap().contains("the coding `gzip`"), "{failed}");
+    // A step without a result drops the answer, so nothing fails.
+    begin(&mut client, &charge("dropped", None));
+    until(&mut client, "/api/instances/dropped-1", |it| it["status"] == "done");
+}
+
+#[test]
 fn an_instance_of_a_killed_service_goes_on_in_the_next_one() {
     let mut first = service("workflow_http_killed");
     let mut client = first.client();

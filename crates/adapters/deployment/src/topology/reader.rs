@@ -118,9 +118,11 @@ impl Deployment {
         if !self.has_members() {
             return self.connect().await;
         }
-        // The error of the only known address says more than that no member answers.
-        if self.is_alone() {
-            self.open(&self.options()).await?;
+        // The error of an address says more than that no member answers, if it is final or no other address is known.
+        if let Err(error) = self.open(&self.options()).await
+            && (error.is_final() || self.is_alone())
+        {
+            return Err(error);
         }
         self.try_connect_for(&self.concerns().preference.clone().unwrap_or_default()).await
     }

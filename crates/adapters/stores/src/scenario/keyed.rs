@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::insert::{concern, default_timeout, deployment, settled};
 use super::{Refusal, timeout};
-use crate::sink::keyed::{Keyed as Sinks, KeyedSettings};
+use crate::sink::keyed::{Keyed as Sinks, KeyedSettings, PayloadId};
 
 /// Keeps the newest document of each `_id`: an event with a BSON document replaces it, an event without a payload deletes it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -27,17 +27,18 @@ pub struct Keyed {
 }
 
 impl Keyed {
-    /// Builds the factory of sinks.
+    /// Builds the factory of sinks. `payload_id` is the rule for payloads whose key has an `_id` too.
     ///
     /// # Errors
     /// If a setting is invalid.
-    pub fn build(&self) -> Result<Sinks, Refusal> {
+    pub fn build(&self, payload_id: PayloadId) -> Result<Sinks, Refusal> {
         let namespace: Namespace = self.collection.parse().map_err(Refusal::of)?;
         let settled = settled(self.write_concern.as_ref(), &self.uri)?;
         Ok(Sinks::new(KeyedSettings {
             concern: concern(&settled, self.timeout)?,
             deployment: deployment(&self.uri, timeout(self.timeout)?)?,
             namespace,
+            payload_id,
             promise: Promise {
                 durable: settled.is_durable(),
                 identity: Identity::Named,

@@ -48,6 +48,7 @@ fn timeout(span: Span) -> Result<Duration, Refusal> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sink::keyed::PayloadId;
     use serde::de::DeserializeOwned;
 
     fn read<T: DeserializeOwned>(json: &str) -> Result<T, String> {
@@ -106,7 +107,10 @@ mod tests {
         }
         assert!(refused("loadBalanced=true", Insert::build).contains("loadBalanced=true is unsupported"));
         assert!(refused("loadBalanced=true", Scan::build).contains("loadBalanced=true is unsupported"));
-        assert!(refused("w=0", Keyed::build).contains("`w: 0` means unacknowledged"));
+        assert!(
+            refused("w=0", |keyed: &Keyed| keyed.build(PayloadId::Any))
+                .contains("`w: 0` means unacknowledged")
+        );
         let transactional = |query| refused(query, |typed: &Transactional| typed.build("p").map(drop));
         assert!(transactional("w=1").contains("remove `w` and `journal` from the address"));
         assert_eq!(transactional("w=majority&journal=true"), "");

@@ -24,7 +24,7 @@ impl WriteConnection {
         (deployment, namespace): (&Deployment, &Namespace),
         concern: Option<&WriteConcern>,
     ) -> Result<(), DeploymentError> {
-        if self.open.as_ref().is_some_and(|(connection, _)| !connection.is_broken()) {
+        if self.is_open() {
             return Ok(());
         }
         let connection = deployment.connect().await?;
@@ -33,6 +33,19 @@ impl WriteConnection {
         let command = WriteBatch::new(&spec, &connection.limits())?;
         self.open = Some((connection, command));
         Ok(())
+    }
+
+    /// Whether the connection is open and works.
+    pub fn is_open(&self) -> bool {
+        self.open.as_ref().is_some_and(|(connection, _)| !connection.is_broken())
+    }
+
+    /// Empties the command.
+    pub fn clear(&mut self) {
+        self.indexes.clear();
+        if let Some((_, command)) = &mut self.open {
+            command.clear();
+        }
     }
 
     /// Closes the connection if it broke, or the batch failed transiently.

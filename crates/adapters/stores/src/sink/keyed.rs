@@ -3,25 +3,29 @@
 //!
 //! One batch is in flight at a time, by one worker per partition, so the events of an `_id` are written in their order. A
 //! batch writes only the last of several events of one `_id`. Deletions come before replacements, because a new document may take
-//! over a unique value of a deleted one. A replay after a crash writes the same events again in the same order, so the collection
-//! ends in the same state.
+//! over a unique value of a deleted one. If the collection has a unique index besides that of `_id`, a document may need a value that
+//! an earlier version of another document gave up. A batch then writes every version: a command ends before an event whose `_id` it
+//! has already.
+//!
+//! A replay after a crash writes the same events again in the same order, so the collection ends in the same state, unless a unique
+//! index refuses an earlier version of a document whose value another document has by then.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
+use std::hash::Hash;
+use std::mem;
 use std::sync::Arc;
 use std::time::Duration;
 
-use plimsoll_deployment::{Deployment, Error as DeploymentError, Namespace, retry, runtime};
+use plimsoll_deployment::{Deployment, Error as DeploymentError, Namespace, collection, retry, runtime};
 use plimsoll_element::{Element, append, kind};
-use plimsoll_pipeline::{
-    Batch, Event, FailureClass, Promise, Settled, Sink, SinkError, SinkFactory, Verdict,
-};
-use plimsoll_wire::{WriteConcern, WriteKind};
+use plimsoll_pipeline::{Batch, Event, Promise, Refused, Settled, Sink, SinkError, SinkFactory, Verdict};
+use plimsoll_wire::{Error as WireError, WriteConcern, WriteKind};
 
 use super::connection::WriteConnection;
 use super::in_flight::InFlight;
 use super::insert::refused;
-use super::verdict::{BatchVerdict, Existing, of_deployment};
+use super::verdict::{BatchVerdict, Existing, of_deployment, split_if};
 use crate::document::form::checked_id;
 use crate::document::name::name;
 
@@ -32,6 +36,7 @@ pub(crate) struct KeyedSettings {
     pub namespace: Namespace,
     pub concern: Option<WriteConcern>,
     pub promise: Promise,
+    pub payload_id: PayloadId,
 }
 
 /// Makes keyed sinks.
@@ -43,7 +48,7 @@ pub struct Keyed(Arc<KeyedSettings>);
 struct KeyedSink {
     settings: Arc<KeyedSettings>,
     idle: Option<Connections>,
-    in_flight: InFlight<(Connections, BatchVerdict)>,
+    in_flight: InFlight<(Connections, Verdict)>,
     batch: Option<Arc<Batch>>,
 }
 
@@ -52,6 +57,26 @@ struct KeyedSink {
 struct Connections {
     replace: WriteConnection,
     delete: WriteConnection,
+    versions: Versions,
+}
+
+/// The versions of a document that a batch writes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Versions {
+    #[default]
+    Last,
+    /// All in their order, because the collection has a unique index besides that of `_id`.
+    All,
+}
+
+/// The `_id` of a payload whose key has an `_id` too.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum PayloadId {
+    /// It may be another one, because the source has no deletes.
+    #[default]
+    Any,
+    /// It is that of the key, by which a delete finds the document.
+    OfKey,
 }
 
 impl Keyed {
@@ -92,7 +117,6 @@ impl Sink for KeyedSink {
         self.idle = Some(connections);
         // The write has released the batch.
         let batch = Arc::into_inner(self.batch.take()?)?;
-        let verdict = split_if_deferred(&names(&batch), verdict.verdict());
         Some(Settled { batch, verdict })
     }
 }
@@ -100,7 +124,10 @@ impl Sink for KeyedSink {
 impl Connections {
     async fn open(&mut self, settings: &KeyedSettings) -> Result<(), DeploymentError> {
         let place = (&settings.deployment, &settings.namespace);
-        self.replace.open(WriteKind::Update, place, settings.concern.as_ref()).await?;
+        if !self.replace.is_open() {
+            self.replace.open(WriteKind::Update, place, settings.concern.as_ref()).await?;
+            self.versions = self.needed_versions(&settings.namespace).await?;
+        }
         self.delete.open(WriteKind::Delete, place, settings.concern.as_ref()).await
     }
 }
@@ -111,72 +138,116 @@ fn id<'a>(batch: &'a Batch, event: &Event) -> Option<(&'a [u8], Element<'a>)> {
     Some((document, checked_id(document).ok()??))
 }
 
-/// The name of each event's `_id`; `None` without a valid `_id`.
-fn names(batch: &Batch) -> Vec<Option<Cow<'_, [u8]>>> {
-    let named = |event| id(batch, event).map(|(document, id)| name(&id, document));
-    batch.events().iter().map(named).collect()
+/// The name of each event's `_id`, or the reason why the event is refused.
+fn names(batch: &Batch, payload_id: PayloadId) -> Vec<Result<Cow<'_, [u8]>, &'static str>> {
+    batch.events().iter().map(|event| named(batch, event, payload_id)).collect()
 }
 
-/// The verdict on a batch in which only the last event of each `_id` was written. If the server refused an event, its document may
-/// need a unique value that an earlier event of another document gives up. So the batch is split until every event is written.
-fn split_if_deferred(names: &[Option<Cow<'_, [u8]>>], verdict: Verdict) -> Verdict {
-    let Verdict::Written { refused, .. } = &verdict else { return verdict };
-    let mut seen = HashSet::new();
-    let is_deferred = names.iter().flatten().any(|name| !seen.insert(name));
-    if is_deferred && refused.iter().any(|one| names[one.index as usize].is_some()) {
-        return Verdict::failed(
-            FailureClass::RefusedEvent,
-            "the server refused an event of a batch in which a later event had replaced an earlier one",
+fn named<'a>(batch: &'a Batch, event: &Event, payload_id: PayloadId) -> Result<Cow<'a, [u8]>, &'static str> {
+    let (document, id) =
+        id(batch, event).ok_or("neither its payload nor its key is a BSON document with an `_id`")?;
+    let named = name(&id, document);
+    let of_key = || {
+        let key = batch.key(event)?;
+        Some(name(&checked_id(key).ok()??, key))
+    };
+    if payload_id == PayloadId::OfKey && of_key().is_some_and(|of_key| of_key != named) {
+        return Err(
+            "its payload has another `_id` than its key, so a delete would not find its document: keep `_id` in `map`",
         );
     }
-    verdict
+    Ok(named)
+}
+
+/// The indexes of the events of each write, in their order. No write has two events of one `_id`.
+fn parts<N: Eq + Hash>(names: &[Result<N, &str>], versions: Versions) -> Vec<Vec<u32>> {
+    let named = (0_u32..).zip(names).filter_map(|(index, name)| Some((index, name.as_ref().ok()?)));
+    let last: HashMap<_, _> = named.clone().map(|(index, name)| (name, index)).collect();
+    let (mut parts, mut part, mut seen) = (Vec::new(), Vec::new(), HashSet::new());
+    for (index, name) in named {
+        if versions == Versions::Last && last.get(name) != Some(&index) {
+            continue;
+        }
+        if !seen.insert(name) {
+            parts.push(mem::take(&mut part));
+            seen = HashSet::from([name]);
+        }
+        part.push(index);
+    }
+    parts.push(part);
+    parts
+}
+
+/// Whether a refused event may concern an earlier event that was not written, because a later event of its document replaced it.
+fn affects_replaced<N: Eq + Hash>(names: &[Result<N, &str>], refused: &[Refused]) -> bool {
+    let mut seen = HashSet::new();
+    let has_replaced = names.iter().flatten().any(|name| !seen.insert(name));
+    has_replaced && refused.iter().any(|one| names[one.index as usize].is_ok())
 }
 
 async fn write(
     mut connections: Connections,
     batch: Arc<Batch>,
     settings: Arc<KeyedSettings>,
-) -> (Connections, BatchVerdict) {
-    let mut verdict = BatchVerdict::default();
-    match connections.open(&settings).await {
-        Ok(()) => write_batch(&mut connections, &batch, &mut verdict).await,
-        Err(error) => verdict.fail(of_deployment(&error), error.to_string()),
-    }
+) -> (Connections, Verdict) {
+    let verdict = match connections.open(&settings).await {
+        Ok(()) => write_batch(&mut connections, &batch, settings.payload_id).await,
+        Err(error) => Verdict::failed(of_deployment(&error), error.to_string()),
+    };
     (connections, verdict)
 }
 
-/// Sends the deletions and then the replacements.
-async fn write_batch(connections: &mut Connections, batch: &Batch, verdict: &mut BatchVerdict) {
-    let Connections { replace, delete } = connections;
-    for held in [&mut *replace, &mut *delete] {
-        held.indexes.clear();
-        if let Some((_, command)) = &mut held.open {
-            command.clear();
+/// Writes the parts of a batch one after another, until one fails.
+async fn write_batch(connections: &mut Connections, batch: &Batch, payload_id: PayloadId) -> Verdict {
+    let (names, mut verdict) = (names(batch, payload_id), BatchVerdict::default());
+    for (index, name) in (0_u32..).zip(&names) {
+        if let Err(reason) = name {
+            verdict.refuse(index, *reason);
         }
     }
-    let names = names(batch);
-    let last: HashMap<_, _> =
-        (0_u32..).zip(&names).filter_map(|(index, name)| Some((name.as_ref()?, index))).collect();
-    for ((index, event), name) in (0_u32..).zip(batch.events()).zip(&names) {
-        match name {
-            None => verdict.refuse(index, "neither its payload nor its key is a BSON document with an `_id`"),
-            Some(name) if last.get(name) == Some(&index) => {
-                let held = if batch.payload(event).is_some() { &mut *replace } else { &mut *delete };
-                if let Err(reason) = push(held, batch, event) {
-                    verdict.refuse(index, reason);
-                } else {
-                    held.indexes.push(index);
-                }
+    for part in parts(&names, connections.versions) {
+        connections.write_part(batch, &part, &mut verdict).await;
+        if verdict.is_failed() {
+            break;
+        }
+    }
+    let affected =
+        |refused: &[Refused]| connections.versions == Versions::Last && affects_replaced(&names, refused);
+    split_if(affected, verdict.verdict())
+}
+
+impl Connections {
+    /// Sends the deletions and then the replacements of a part.
+    async fn write_part(&mut self, batch: &Batch, part: &[u32], verdict: &mut BatchVerdict) {
+        let Self { replace, delete, .. } = self;
+        replace.clear();
+        delete.clear();
+        for &index in part {
+            let event = &batch.events()[index as usize];
+            let held = if batch.payload(event).is_some() { &mut *replace } else { &mut *delete };
+            match push(held, batch, event) {
+                Ok(()) => held.indexes.push(index),
+                Err(reason) => verdict.refuse(index, reason),
             }
-            // A later event of the same document in the batch replaces it.
-            Some(_) => {}
+        }
+        for held in [delete, replace] {
+            if let Some((connection, command)) = held.open.as_mut().filter(|_| !held.indexes.is_empty()) {
+                connection.write(command, &mut held.reply).await;
+                verdict.take(&held.reply, &held.indexes, Existing::Refused);
+                held.close_after(verdict);
+            }
         }
     }
-    for held in [delete, replace] {
-        if let Some((connection, command)) = held.open.as_mut().filter(|_| !held.indexes.is_empty()) {
-            connection.write(command, &mut held.reply).await;
-            verdict.take(&held.reply, &held.indexes, Existing::Refused);
-            held.close_after(verdict);
+
+    /// The versions that a batch must write. A server that does not list the indexes may have a unique one.
+    async fn needed_versions(&mut self, namespace: &Namespace) -> Result<Versions, DeploymentError> {
+        let Some((connection, _)) = &mut self.replace.open else { return Ok(Versions::All) };
+        match collection::has_unique_index(connection, namespace).await {
+            Ok(false) => Ok(Versions::Last),
+            Err(collection::Error::Wire(error)) if !matches!(error, WireError::Server(_)) => {
+                Err(error.into())
+            }
+            Ok(true) | Err(_) => Ok(Versions::All),
         }
     }
 }

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use plimsoll_deployment::{Error as DeploymentError, retry, runtime};
-use plimsoll_pipeline::{Batch, Promise, Settled, Sink, SinkError, SinkFactory};
+use plimsoll_pipeline::{Batch, Promise, Refused, Settled, Sink, SinkError, SinkFactory};
 use plimsoll_wire::WriteKind;
 
 use super::connection::WriteConnection;
@@ -20,7 +20,7 @@ use super::in_flight::InFlight;
 use super::insert::refused;
 use super::upsert::push;
 use super::vector_settings::VectorSettings;
-use super::verdict::{BatchVerdict, Existing, of_deployment, of_topic, split_if_replaced};
+use super::verdict::{BatchVerdict, Existing, of_deployment, of_topic, split_if};
 use crate::document::identity::Identity;
 
 /// The number of events per connection: a larger batch is divided among more connections.
@@ -104,7 +104,7 @@ impl Sink for Vector {
         let Current { batch, verdict, .. } = self.current.take()?;
         // The last command has released the batch.
         let batch = Arc::into_inner(batch)?;
-        let verdict = split_if_replaced(&self.names(&batch), verdict.verdict());
+        let verdict = split_if(|refused| has_replaced(&self.names(&batch), refused), verdict.verdict());
         Some(Settled { batch, verdict })
     }
 }
@@ -149,6 +149,16 @@ impl Vector {
     fn names<'a>(&self, batch: &'a Batch) -> Vec<Option<&'a [u8]>> {
         batch.events().iter().map(|event| self.settings.by.name(batch, event)).collect()
     }
+}
+
+/// Whether a refused event had replaced an earlier event of its name that is not refused itself.
+fn has_replaced(names: &[Option<&[u8]>], refused: &[Refused]) -> bool {
+    let is_refused = |index: usize| refused.iter().any(|one| one.index as usize == index);
+    refused.iter().any(|one| {
+        let last = one.index as usize;
+        let mut before = names[..last].iter().enumerate();
+        names[last].is_some() && before.any(|(index, name)| *name == names[last] && !is_refused(index))
+    })
 }
 
 /// Writes some events of a batch with one command.

@@ -27,23 +27,16 @@ pub enum Existing {
     NewId,
 }
 
-/// The verdict on a batch in which the last event of each name replaced the earlier events. If that last event is refused, an
-/// earlier event must be written instead, so the batch is split until the earlier event is the last.
-pub fn split_if_replaced(names: &[Option<&[u8]>], verdict: Verdict) -> Verdict {
-    let Verdict::Written { refused, .. } = &verdict else { return verdict };
-    let is_refused = |index: usize| refused.iter().any(|one| one.index as usize == index);
-    let has_replaced = refused.iter().any(|one| {
-        let last = one.index as usize;
-        let mut before = names[..last].iter().enumerate();
-        names[last].is_some() && before.any(|(index, name)| *name == names[last] && !is_refused(index))
-    });
-    if has_replaced {
-        return Verdict::failed(
+/// The verdict on a batch in which the last event of each name replaced the earlier ones. If the refused events affect
+/// an earlier event, the batch is split until that event is the last of its name.
+pub fn split_if(affected: impl FnOnce(&[Refused]) -> bool, verdict: Verdict) -> Verdict {
+    match verdict {
+        Verdict::Written { ref refused, .. } if affected(refused) => Verdict::failed(
             FailureClass::RefusedEvent,
-            "the refused last event of a key had replaced an earlier event",
-        );
+            "the server refused an event of a batch in which a later event had replaced an earlier event",
+        ),
+        verdict => verdict,
     }
-    verdict
 }
 
 /// The first error of a reply, and facts about its other documents.
@@ -140,6 +133,11 @@ impl BatchVerdict {
         if let Some(Failure { class, reason }) = part.failure {
             self.fail(class, reason);
         }
+    }
+
+    /// Whether the whole batch failed.
+    pub const fn is_failed(&self) -> bool {
+        self.failure.is_some()
     }
 
     /// Whether the whole batch failed with this class.

@@ -108,6 +108,10 @@ fn ours(error: DeploymentError) -> Error {
 #[cfg(test)]
 mod tests {
     use std::net::{SocketAddr, TcpListener};
+    use std::sync::{Arc, OnceLock};
+
+    use bson::{Document, doc};
+    use plimsoll_host::scripted::Server;
 
     use super::*;
 
@@ -118,14 +122,39 @@ mod tests {
         listeners.map(|listener| listener.local_addr().unwrap())
     }
 
+    /// The only member of the replica set `rs`.
+    fn member() -> Server {
+        let address = Arc::new(OnceLock::new());
+        let known = Arc::clone(&address);
+        let server = Server::start(move |command: &Document| {
+            let is_greeting = ["hello", "isMaster", "ismaster"].iter().any(|name| command.contains_key(name));
+            is_greeting.then(|| {
+                doc! {
+                    "ok": 1.0, "helloOk": true, "isWritablePrimary": true, "ismaster": true, "setName": "rs", "setVersion": 1,
+                    "hosts": [known.get().cloned().unwrap_or_default()], "minWireVersion": 0, "maxWireVersion": 21,
+                    "maxBsonObjectSize": 16 << 20, "maxMessageSizeBytes": 48_000_000, "maxWriteBatchSize": 100_000,
+                }
+            })
+        });
+        let server = server.unwrap();
+        address.set(server.address().to_string()).unwrap();
+        server
+    }
+
     #[test]
     fn the_cause_of_an_ended_search_is_found_without_a_second_search() {
-        let [first, second] = closed();
-        for (hosts, cause) in [
-            (format!("{first},{second}"), "no member answers".to_owned()),
-            (first.to_string(), format!("{first} refused the connection")),
+        let ([first, second], member) = (closed(), member());
+        let port = member.address().port();
+        for (hosts, set, cause) in [
+            (format!("{first},{second}"), "", "no member answers".to_owned()),
+            (first.to_string(), "", format!("{first} refused the connection")),
+            (
+                format!("localhost:{port},127.0.0.1:{port}"),
+                "&replicaSet=wrong",
+                "correct replicaSet".to_owned(),
+            ),
         ] {
-            let wait = ServerWait::of(&format!("mongodb://{hosts}/?serverSelectionTimeoutMS=3000"));
+            let wait = ServerWait::of(&format!("mongodb://{hosts}/?serverSelectionTimeoutMS=3000{set}"));
             let (error, took_ns) = plimsoll_deployment::runtime().unwrap().block_on(async {
                 let client = wait.connect().await.unwrap();
                 let error = client.database("d").run_command(bson::doc! {"ping": 1}).await.unwrap_err();

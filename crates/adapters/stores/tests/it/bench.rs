@@ -9,6 +9,8 @@ use plimsoll_host::embedded::{self, Options};
 use plimsoll_host::{Cache, Profile, Server};
 use plimsoll_measure::clock;
 use plimsoll_pipeline::{Batch, Failure, Partition, Position, Record, Refused, Sink, SinkFactory, Verdict};
+use plimsoll_stores::positions::Positions;
+use plimsoll_stores::scenario;
 use plimsoll_wire::{ConnectOptions, Connection};
 
 /// The time limit for an expected event.
@@ -71,6 +73,16 @@ pub fn count(server: &Server, db: &str, collection: &str) -> u64 {
     let reply = ask(server, db, doc! {"count": collection, "query": {}});
     let n = reply.get_i64("n").or_else(|_| reply.get_i32("n").map(i64::from)).unwrap();
     u64::try_from(n).unwrap()
+}
+
+/// The positions of the pipeline `p`, in the collection `positions`.
+pub fn positions(server: &Server, db: &str) -> Positions {
+    positions_of(server, db, "p")
+}
+
+pub fn positions_of(server: &Server, db: &str, pipeline: &str) -> Positions {
+    let typed = format!(r#"{{"uri": "{}", "collection": "{db}.positions"}}"#, uri(server));
+    serde_json::from_str::<scenario::Positions>(&typed).unwrap().build(pipeline).unwrap()
 }
 
 /// Creates a unique index.

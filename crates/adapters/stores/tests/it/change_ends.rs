@@ -7,16 +7,10 @@ use std::time::Duration;
 use bson::doc;
 use plimsoll_host::Server;
 use plimsoll_pipeline::{Control, Ended, Error, Partition};
-use plimsoll_stores::positions::Positions;
 use plimsoll_stores::scenario;
 
-use crate::bench::{ask, shared, uri};
+use crate::bench::{ask, positions, shared, uri};
 use crate::collect::{Collect, run};
-
-fn positions(server: &Server, db: &str) -> Positions {
-    let typed = format!(r#"{{"uri": "{}", "collection": "{db}.positions"}}"#, uri(server));
-    serde_json::from_str::<scenario::Positions>(&typed).unwrap().build("p").unwrap()
-}
 
 /// Follows a collection through stages until its stream ends, or until `enough`. Returns the end and the number of changes.
 fn follow(

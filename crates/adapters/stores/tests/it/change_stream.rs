@@ -17,20 +17,11 @@ use plimsoll_stores::document::form::Form;
 use plimsoll_stores::positions::Positions;
 use plimsoll_stores::scenario::{self, Insert, Transactional};
 use plimsoll_stores::sink::insert::Inserts;
-use plimsoll_stores::sink::keyed::Keyed;
+use plimsoll_stores::sink::keyed::{Keyed, PayloadId};
 use plimsoll_stores::source::change_stream::Payload;
 
-use crate::bench::{LIMIT, ask, documents, shared, start, uri};
+use crate::bench::{LIMIT, ask, documents, positions, positions_of, shared, start, uri};
 use crate::collect::{Arrived, Collect, run};
-
-fn positions(server: &Server, db: &str) -> Positions {
-    positions_of(server, db, "p")
-}
-
-fn positions_of(server: &Server, db: &str, pipeline: &str) -> Positions {
-    let typed = format!(r#"{{"uri": "{}", "collection": "{db}.positions"}}"#, uri(server));
-    serde_json::from_str::<scenario::Positions>(&typed).unwrap().build(pipeline).unwrap()
-}
 
 fn source(
     server: &Server,
@@ -324,7 +315,7 @@ fn a_server_without_change_streams_is_refused_at_the_start() {
 /// The keyed copy of a collection in the same database.
 fn copy(server: &Server, db: &str) -> Keyed {
     let typed = format!(r#"{{"uri": "{}", "collection": "{db}.out"}}"#, uri(server));
-    serde_json::from_str::<scenario::Keyed>(&typed).unwrap().build().unwrap()
+    serde_json::from_str::<scenario::Keyed>(&typed).unwrap().build(PayloadId::OfKey).unwrap()
 }
 
 #[test]

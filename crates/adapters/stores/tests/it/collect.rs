@@ -80,10 +80,10 @@ impl Sink for Collecting {
     }
 }
 
-/// Runs a pipeline from a source to a collecting sink.
+/// Runs a pipeline from a source to a sink without dead letters.
 pub fn run(
     source: impl Source + 'static,
-    sink: &Collect,
+    sink: &(impl SinkFactory + Clone + 'static),
     positions: impl PositionStore + 'static,
     control: &Arc<Control>,
 ) -> Result<Ended, Error> {

@@ -4,13 +4,13 @@ use bson::{Bson, Document, doc};
 use plimsoll_host::Server;
 use plimsoll_pipeline::{Batch, FailureClass, Identity, Partition, Record, SinkError, SinkFactory, Verdict};
 use plimsoll_stores::scenario;
-use plimsoll_stores::sink::keyed::Keyed;
+use plimsoll_stores::sink::keyed::{Keyed, PayloadId};
 
 use crate::bench::{documents, refused, shared, sink, start, unique, uri, write};
 
 fn keyed(server: &Server, db: &str) -> Keyed {
     let typed = format!(r#"{{"uri": "{}", "collection": "{db}.c"}}"#, uri(server));
-    serde_json::from_str::<scenario::Keyed>(&typed).unwrap().build().unwrap()
+    serde_json::from_str::<scenario::Keyed>(&typed).unwrap().build(PayloadId::OfKey).unwrap()
 }
 
 /// A batch of documents to write (`Ok`) and `_id`s to delete (`Err`).
@@ -95,10 +95,43 @@ fn a_unique_value_may_move_to_another_document_within_a_batch() {
     let moved = [Err(Bson::Int32(1)), Ok(document(2, "x"))];
     assert_eq!(write(&mut *sink, changes(&moved)), Verdict::WRITTEN);
     assert_eq!(documents(&server, db, "c"), [document(2, "x")]);
-    // The last change of a document comes after its value has moved, so the engine must split the batch.
-    let moved = [Ok(document(2, "y")), Ok(document(3, "x")), Ok(doc! {"_id": 2, "u": "y", "n": 1})];
-    let Verdict::Failed(failure) = write(&mut *sink, changes(&moved)) else { panic!("it must be split") };
+}
+
+#[test]
+fn a_refused_last_change_hides_no_earlier_change_of_its_document() {
+    let (server, db) = (shared(), "ke_hidden");
+    let mut sink = sink(&keyed(&server, db));
+    let large = "x".repeat(17 << 20);
+    let changes_of_1 = [Ok(doc! {"_id": 1, "n": 1}), Ok(doc! {"_id": 1, "text": large.as_str()})];
+    let Verdict::Failed(failure) = write(&mut *sink, changes(&changes_of_1)) else {
+        panic!("it must be split")
+    };
     assert_eq!(failure.class, FailureClass::RefusedEvent, "{failure:?}");
+    assert_eq!(write(&mut *sink, changes(&changes_of_1[..1])), Verdict::WRITTEN);
+    assert_eq!(refused(&write(&mut *sink, changes(&changes_of_1[1..]))), [0]);
+    assert_eq!(documents(&server, db, "c"), [doc! {"_id": 1, "n": 1}]);
+}
+
+#[test]
+fn a_payload_with_another_id_than_its_key_is_refused_if_the_source_has_deletes() {
+    let server = shared();
+    for (db, rule, expected) in [("ke_of_key", PayloadId::OfKey, vec![1]), ("ke_any", PayloadId::Any, vec![])]
+    {
+        let typed = format!(r#"{{"uri": "{}", "collection": "{db}.c"}}"#, uri(&server));
+        let factory = serde_json::from_str::<scenario::Keyed>(&typed).unwrap().build(rule).unwrap();
+        let mut batch = Batch::new(Partition::new("t", 0));
+        let payload = |id: Bson| doc! {"_id": id}.to_vec().unwrap();
+        for (offset, (key, id)) in (0..).zip([
+            (Some(payload(Bson::Int32(1))), Bson::Double(1.0)),
+            (Some(payload(Bson::Int32(2))), Bson::from("mapped")),
+            (Some(b"plain".to_vec()), Bson::Int32(3)),
+            (None, Bson::Int32(4)),
+        ]) {
+            batch.push(Record { offset, appended_ms: 0, key: key.as_deref(), payload: Some(&payload(id)) });
+        }
+        assert_eq!(refused(&write(&mut *sink(&factory), batch)), expected, "{db}");
+        assert_eq!(documents(&server, db, "c").len(), 4 - expected.len());
+    }
 }
 
 /// The key of an event may come from anyone who writes to a topic.

@@ -16,6 +16,7 @@ mod existing_events;
 mod fence;
 mod insert;
 mod keyed;
+mod keyed_order;
 mod positions;
 mod scan;
 mod transactional;

@@ -9,25 +9,15 @@ use plimsoll_pipeline::{
     Batch, Control, Ended, Error, Parts, Pipeline, Settings, Transform, TransformError, TransformFactory,
 };
 use plimsoll_stores::document::form::Form;
-use plimsoll_stores::positions::Positions;
 use plimsoll_stores::scenario::{self, Vector};
 use plimsoll_stores::sink::vector::By;
 
-use crate::bench::{ask, documents, shared, uri};
+use crate::bench::{ask, documents, positions, positions_of, shared, uri};
 use crate::collect::{Collect, run};
 
 fn scan(server: &Server, db: &str, more: &str) -> plimsoll_stores::source::scan::Scan {
     let typed = format!(r#"{{"uri": "{}", "collection": "{db}.c"{more}}}"#, uri(server));
     serde_json::from_str::<scenario::Scan>(&typed).unwrap().build().unwrap()
-}
-
-fn positions(server: &Server, db: &str) -> Positions {
-    positions_of(server, db, "p")
-}
-
-fn positions_of(server: &Server, db: &str, pipeline: &str) -> Positions {
-    let typed = format!(r#"{{"uri": "{}", "collection": "{db}.positions"}}"#, uri(server));
-    serde_json::from_str::<scenario::Positions>(&typed).unwrap().build(pipeline).unwrap()
 }
 
 /// Inserts documents whose `_id`s are of many types.

@@ -49,6 +49,9 @@ pub(crate) fn is_constant(map: &Map<String, Value>) -> bool {
 
 /// The type and the bytes of a constant.
 pub(crate) fn constant(args: &Args<'_>) -> Result<Shape, Error> {
+    if args.value().as_u64().is_some_and(|number| i64::try_from(number).is_err()) {
+        return Err(args.expected(INT64_OR_WIDER));
+    }
     let bytes = Bson::try_from(args.value().clone())
         .and_then(|bson| Document::from_iter([(String::new(), bson)]).to_vec());
     // A document of one field without a name: length, type, the name's zero, the value, the document's zero.
@@ -59,6 +62,10 @@ pub(crate) fn constant(args: &Args<'_>) -> Result<Shape, Error> {
         _ => Err(args.expected(form(args.value()))),
     }
 }
+
+/// The remedy for a whole number that would become a double, and lose digits.
+const INT64_OR_WIDER: &str = "a whole number up to 9223372036854775807, {$numberDecimal: '…'} to keep all digits, or \
+                              {$numberDouble: '…'} for the nearest double";
 
 fn form(value: &Value) -> &'static str {
     let key = |(key, _): &&(&str, &str)| value.get(key).is_some();

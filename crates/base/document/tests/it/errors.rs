@@ -50,6 +50,12 @@ fn errors_of_wrong_values_name_the_expected_values() {
         json!({"$oid": "xyz"}),
         ": expected {\"$oid\": \"65a100000000000000000000\"}, got {\"$oid\":\"xyz\"}",
     );
+    check_field(
+        json!([1, 9_223_372_036_854_775_808_u64]),
+        "[1]: expected a whole number up to 9223372036854775807, {$numberDecimal: '…'} to keep all digits, or {$numberDouble: '…'} \
+         for the nearest double, got 9223372036854775808",
+    );
+    assert!(compile(json!({"n": i64::MAX, "m": i64::MIN, "d": 9_223_372_036_854_775_808.0_f64})).is_ok());
     check_field(json!({"$number": {"a": 1}}), ".$number: unknown setting \"a\"; no name is valid here");
     check_field(
         json!({"$sequence": {"type": "lnog"}}),

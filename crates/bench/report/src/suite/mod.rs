@@ -43,10 +43,11 @@ fn next(suite: &Suite, directory: &str) -> String {
     }
 }
 
-/// The reasons of incomplete tests, each with the test.
+/// The reasons of incomplete tests and the warnings about tests, each with the test.
 fn reasons(suite: &Suite) -> Vec<String> {
     let sentences = suite.tests.iter().flat_map(|test| {
-        test.reasons.iter().map(|reason| format!("{}: {reason}", test.name)).collect::<Vec<_>>()
+        let all = test.reasons.iter().chain(&test.warnings);
+        all.map(|reason| format!("{}: {reason}", test.name)).collect::<Vec<_>>()
     });
     let mut all: Vec<String> = sentences.collect();
     let more = all.len().saturating_sub(REASONS_MAX);

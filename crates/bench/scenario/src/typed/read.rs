@@ -9,6 +9,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
+use super::overrides::OVERSIZE_NUMBER;
 use super::redacted_errors::{of_tree, rendered};
 use super::{Kind, Scenario, builtins, mistaken_name, mistaken_text, overrides};
 use crate::secret;
@@ -25,6 +26,12 @@ fn path_in(message: &str) -> Option<String> {
     let is_whole = parts.len() == message.split(": ").count();
     let key = message.split('"').nth(1).unwrap_or_default();
     (!parts.is_empty() && !is_whole).then(|| format!("{}.{key}", parts.join(".").trim_start_matches('.')))
+}
+
+/// The invalid value that a message repeats: the first text in backticks, or the text after `got`.
+fn value_in(message: &str) -> Option<&str> {
+    let quoted = message.split('`').nth(1);
+    quoted.or_else(|| message.rsplit_once(", got ").map(|(_, value)| value.trim_matches('"')))
 }
 
 /// A scenario with its name and its directory.
@@ -52,12 +59,15 @@ impl Loaded {
         if let Some(assignment) = self.assignment_of(&path) {
             return error.context(format!("--set {}", secret::shown(assignment)));
         }
-        let place = if is_in_template(&path) {
-            plimsoll_yaml::key_of_end(text, &path).map(|(_, place)| place)
-        } else {
-            plimsoll_yaml::place_of(text, &path)
+        let whole = is_in_template(&path).then(|| plimsoll_yaml::key_of_end(text, &path)).flatten();
+        let key = match &whole {
+            Some((_, place)) => Some(*place),
+            None if is_in_template(&path) => None,
+            None => plimsoll_yaml::place_of(text, &path),
         };
-        let Some(place) = place else { return error };
+        let at = whole.map_or_else(|| path.trim_end_matches('.').to_owned(), |(whole, _)| whole);
+        let value = value_in(&said).and_then(|word| plimsoll_yaml::place_of_word(text, &at, word));
+        let Some(place) = value.or(key) else { return error };
         let slip = Slip { fault: Fault::Said(format!("{error:#}")), place: Some(place), key: None };
         anyhow!("{origin}: {}", rendered(&slip, text, origin))
     }
@@ -135,6 +145,7 @@ pub fn load(name: &str, assignments: &[String], seed: Option<u64>) -> anyhow::Re
 /// # Errors
 /// When the scenario or an override is invalid. The error names the place.
 pub fn load_text(source: Text, assignments: &[String], seed: Option<u64>) -> anyhow::Result<Loaded> {
+    check_numbers(&source)?;
     let mut scenario = parse::<Scenario>(&source.text, &source.origin)?;
     if !assignments.is_empty() {
         scenario = parse_with(&source.text, &source.origin, assignments)?;
@@ -147,6 +158,14 @@ pub fn load_text(source: Text, assignments: &[String], seed: Option<u64>) -> any
     }
     let (name, base) = (source.name.clone(), source.base.clone());
     Ok(Loaded { name, scenario, base, source: Arc::new(source), assignments: assignments.into() })
+}
+
+/// Refuses whole numbers that would lose digits: a value without a type keeps such a number as a double.
+fn check_numbers(source: &Text) -> anyhow::Result<()> {
+    let Text { origin, text, .. } = source;
+    let Some(place) = plimsoll_yaml::place_of_oversize_number(text) else { return Ok(()) };
+    let slip = Slip { fault: Fault::Said(OVERSIZE_NUMBER.into()), place: Some(place), key: None };
+    Err(anyhow!("{origin}: {}", rendered(&slip, text, origin)))
 }
 
 /// The text of a file, with its origin.
@@ -241,7 +260,18 @@ pub fn parse_with<T: DeserializeOwned>(
 fn changed<T: DeserializeOwned>(tree: &Value) -> Result<T, Slip> {
     let unwritten =
         |error| Slip { fault: Fault::Said(format!("apply --set: {error}")), place: None, key: None };
-    plimsoll_yaml::document(&serde_saphyr::to_string(tree).map_err(unwritten)?)
+    // JSON is YAML as well, and shows a list or a map at its first character.
+    plimsoll_yaml::document(&serde_json::to_string(tree).map_err(unwritten)?).map_err(unquoted)
+}
+
+/// The slip without the quotes of JSON around the found value: the user may have written none.
+fn unquoted(mut slip: Slip) -> Slip {
+    if let Fault::WrongValue { found: Some(found), .. } = &mut slip.fault
+        && let Some(text) = found.strip_prefix("`\"").and_then(|rest| rest.strip_suffix("\"`"))
+    {
+        *found = format!("`{text}`");
+    }
+    slip
 }
 
 /// The error for a slip in an overridden text. It shows the line if the slip is in the text itself, else the override that
@@ -345,8 +375,40 @@ mod tests {
     }
 
     #[test]
+    fn a_whole_number_that_would_lose_digits_is_refused_with_its_place() {
+        for (number, place) in [
+            ("99223372036854775808", "line 2, column 15"),
+            ("[1, -9223372036854775809]", "line 2, column 19"),
+        ] {
+            let text = SOUND.replace("{a: 1}", &format!("{{a: {number}}}"));
+            let said = load_text(named(&text), &[], None).unwrap_err().to_string();
+            assert!(said.starts_with(&format!("my.yaml: {place}: {OVERSIZE_NUMBER}\n")), "{said}");
+            let set = [format!("document.b={number}")];
+            let said = format!("{:#}", load_text(named(SOUND), &set, None).unwrap_err());
+            assert!(said.starts_with("--set document.b: ") && said.contains(OVERSIZE_NUMBER), "{said}");
+        }
+        let text = SOUND
+            .replace("{a: 1}", "{a: {$numberDecimal: '99223372036854775808'}, b: 99223372036854775808.0}");
+        assert!(load_text(named(&text), &[], None).is_ok());
+    }
+
+    #[test]
+    fn an_invalid_value_is_shown_at_its_own_column() {
+        let said = message(&format!("{SOUND}read_preference: secondery\n"));
+        assert!(said.starts_with("my.yaml: line 7, column 18: unknown choice `secondery`"), "{said}");
+        let text = format!("{SOUND}expect: {{insert.errors: [\"count<1\", \"count=0\"]}}\n");
+        let said = located(&text, &[], "expect.insert.errors: cannot read `count=0`: it has no comparison");
+        assert!(said.starts_with("my.yaml: line 7, column 37: "), "{said}");
+        let text = SOUND.replace("{a: 1}", "{a: 9223372036854775808}");
+        let said = located(&text, &[], "document.a: expected a whole number, got 9223372036854775808");
+        assert!(said.starts_with("my.yaml: line 2, column 15: "), "{said}");
+    }
+
+    #[test]
     fn a_wrong_value_of_an_override_is_named_as_that_argument() {
         for (assignment, part) in [
+            ("title=[a]", "my.yaml: --set title=[a]: found a list: write a single value"),
+            ("title={a: 1}", "my.yaml: --set title={a: 1}: found a map: write a single value"),
             ("phases.0.stop=x", "my.yaml: --set phases.0.stop=x: found `x`: write "),
             ("seed=many", "my.yaml: --set seed=many: found `many`: write "),
             ("phases.0.stop.document=5", "my.yaml: --set phases.0.stop.document=5: unknown key `document`"),
@@ -422,10 +484,12 @@ mod tests {
         assert_ne!(hash(&[]), hash(&["phases.0.stop.duration=7s".into()]));
     }
 
+    fn named(text: &str) -> Text {
+        Text { name: "my".into(), origin: "my.yaml".into(), text: text.to_owned(), base: PathBuf::new() }
+    }
+
     fn located(text: &str, assignments: &[String], error: &'static str) -> String {
-        let (name, origin) = ("my".to_owned(), "my.yaml".to_owned());
-        let source = Text { name, origin, text: text.to_owned(), base: PathBuf::new() };
-        let loaded = load_text(source, assignments, None).unwrap();
+        let loaded = load_text(named(text), assignments, None).unwrap();
         loaded.located(anyhow!(error).context("scenario my.yaml")).to_string()
     }
 

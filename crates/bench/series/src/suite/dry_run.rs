@@ -13,16 +13,11 @@ use super::resolve::{Test, WARM_UP};
 use crate::dry_run::{DryRun, comment, time};
 use crate::matrix::run_estimate::{RUN_S, RunEstimate, STAGE_S};
 
-/// The description of the whole suite with comments of at most `width`, and the warnings about it, each once.
+/// The description of the whole suite with comments of at most `width`.
 ///
 /// # Errors
 /// When the documents of a test cannot be compiled.
-pub fn text(
-    suite: &Suite,
-    tests: &[Test],
-    registry: Registry,
-    width: Width,
-) -> anyhow::Result<(String, Vec<String>)> {
+pub fn text(suite: &Suite, tests: &[Test], registry: Registry, width: Width) -> anyhow::Result<String> {
     let describe = |test: &Test| {
         let dry = test.kind.dry_run(&test.row, registry).with_context(|| format!("test {}", test.name))?;
         let estimate = dry.estimate.map(|estimate| whole(test, &dry, estimate)).unwrap_or_default();
@@ -35,13 +30,7 @@ pub fn text(
     }
     let estimates: Vec<_> =
         tests.iter().zip(&described).map(|(test, (_, estimate))| (test.name.as_str(), *estimate)).collect();
-    let mut warnings: Vec<String> = Vec::new();
-    for warning in described.iter().flat_map(|(dry, _)| &dry.warnings) {
-        if !warnings.contains(warning) {
-            warnings.push(warning.clone());
-        }
-    }
-    Ok((text + &runs(suite, &estimates, width), warnings))
+    Ok(text + &runs(suite, &estimates, width))
 }
 
 fn heading(test: &Test, width: Width) -> String {
@@ -112,7 +101,7 @@ mod tests {
                 format!("name,scenario,duration,server,existing\na,bulk-baseline,9s,mongodb://h,{row}\n");
             let loaded = parse("s", "s.csv", &text, PathBuf::from(".")).unwrap();
             let tests = build(&loaded, &Arguments::default(), TEST_REGISTRY).unwrap();
-            super::text(&planned(&loaded, &tests), &tests, TEST_REGISTRY, Width::PIPE).unwrap().0
+            super::text(&planned(&loaded, &tests), &tests, TEST_REGISTRY, Width::PIPE).unwrap()
         };
         let dropped = described("drop");
         assert!(
@@ -129,7 +118,7 @@ mod tests {
                     b,bulk-baseline,,1,mongodb://h,3s,phases.0.stop={documents: 10}\n";
         let loaded = parse("s", "s.csv", text, PathBuf::from(".")).unwrap();
         let tests = build(&loaded, &Arguments::default(), TEST_REGISTRY).unwrap();
-        let (text, _) = super::text(&planned(&loaded, &tests), &tests, TEST_REGISTRY, Width::PIPE).unwrap();
+        let text = super::text(&planned(&loaded, &tests), &tests, TEST_REGISTRY, Width::PIPE).unwrap();
         let runs = text.split("# Runs in their order:\n").nth(1).unwrap();
         let names: Vec<_> = runs
             .lines()

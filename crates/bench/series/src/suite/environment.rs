@@ -12,7 +12,7 @@ use plimsoll_measure::suite::Kind;
 use plimsoll_mongo::scenario::Existing;
 use plimsoll_report::suite as report;
 use plimsoll_run::console::Console;
-use plimsoll_run::exit::{Deserves, Exit, Outcome};
+use plimsoll_run::exit::{Deserves, Exit, Failure, Outcome};
 use plimsoll_run::server_provisioning::StartOptions;
 use plimsoll_run::system::cpu_ns;
 use tokio::runtime::Runtime;
@@ -62,8 +62,8 @@ impl<'a> Environment<'a> {
         let server = match (&job.host, job.namespace(number)) {
             (Host::Suite(choice, _), Some(namespace)) => {
                 let timeout = Duration::from_nanos(job.patience.as_ns());
-                let start =
-                    StartOptions { console, cache_bytes: job.cache_bytes, ..StartOptions::quiet(timeout) };
+                // The suite has named the options without effect, and has waited for the server.
+                let start = StartOptions { cache_bytes: job.cache_bytes, ..StartOptions::quiet(timeout) };
                 Some((Server::open(choice, start, cpus, runtime)?, namespace))
             }
             _ => None,
@@ -254,7 +254,10 @@ async fn await_or_stop(
     let mut servers = pin!(await_servers(uris, report));
     loop {
         if let Ok(answer) = timeout(POLL, servers.as_mut()).await {
-            return answer.deserves(Exit::Server);
+            return answer.map_err(|error| {
+                let exit = if error.is_of_the_uri() { Exit::Usage } else { Exit::Server };
+                Failure { exit, error: error.into() }
+            });
         }
         if flag.load(Ordering::Relaxed) {
             return Err(anyhow!("stopped while it waited for a server")).deserves(Exit::Interrupted);
@@ -310,10 +313,38 @@ fn clear(
 #[cfg(test)]
 mod tests {
     use std::net::TcpListener;
+    use std::path::PathBuf;
 
     use plimsoll_measure::clock::{self, SECOND_NS};
+    use plimsoll_run::console::Silent;
 
     use super::*;
+    use crate::suite::kind::TEST_REGISTRY;
+    use crate::suite::read::parse;
+    use crate::suite::resolve::{Arguments, build};
+
+    #[test]
+    fn a_stop_request_ends_the_wait_for_the_server_of_a_scenario() {
+        let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+        let uri = format!("mongodb://{}/?serverSelectionTimeoutMS=60000", silent.local_addr().unwrap());
+        let text = format!("name,scenario,duration,server\na,bulk-baseline,9s,{uri}\n");
+        let loaded = parse("s", "s.csv", &text, PathBuf::from(".")).unwrap();
+        let tests = build(&loaded, &Arguments::default(), TEST_REGISTRY).unwrap();
+        let (flag, runtime) = (AtomicBool::new(true), Arc::new(plimsoll_deployment::runtime().unwrap()));
+        let began = clock::now();
+        let opened = Environment::open(&tests[0], 1, Vec::new(), &Silent, (&runtime, &flag));
+        assert_eq!(opened.err().unwrap().exit, Exit::Interrupted);
+        let took_ns = clock::now().since(began);
+        assert!(took_ns < 5 * SECOND_NS, "{took_ns} ns");
+    }
+
+    #[test]
+    fn an_invalid_uri_is_no_failure_of_a_server() {
+        let (flag, runtime) = (AtomicBool::new(false), plimsoll_deployment::runtime().unwrap());
+        let uri = "mongodb://127.0.0.1:9/?serverSelectionTimeoutMS=9&loadBalanced=true".to_owned();
+        let ended = runtime.block_on(await_or_stop(vec![uri], &mut |_| (), &flag));
+        assert_eq!(ended.unwrap_err().exit, Exit::Usage);
+    }
 
     #[test]
     fn a_stop_request_ends_the_wait_for_a_late_server() {

@@ -203,6 +203,7 @@ pub fn summary(test: &Test) -> results::Test {
         hash: test.job.hash.clone(),
         settings: test.row.settings(),
         repetitions: test.repetitions,
+        warnings: test.job.warnings.clone(),
         reference: test.row.reference.map(|rate_per_s| results::Reference {
             rate_per_s,
             of: test.row.reference_of.clone().unwrap_or_default(),

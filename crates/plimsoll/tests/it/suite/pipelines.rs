@@ -3,7 +3,7 @@
 use std::fs;
 
 use super::{column, command, results, suite, whole, write};
-use crate::program::{plimsoll_with, shared, stderr};
+use crate::program::{plimsoll_with, shared, stderr, stdout};
 
 #[test]
 fn a_row_may_run_a_pipeline_to_the_end_of_its_source() {
@@ -82,6 +82,30 @@ fn a_suite_names_the_wait_for_a_late_server_as_its_run_does() {
             assert_eq!(said.matches(&part).count(), 1, "{part} is not once in {said}");
         }
     }
+}
+
+/// The processes of the runs name them in their logs alone.
+#[test]
+fn a_suite_names_options_without_effect_in_its_output_and_in_its_result() {
+    let dir = tempfile::tempdir().unwrap();
+    let uri = "mongodb://127.0.0.1:9/?serverSelectionTimeoutMS=1100&fooBar=1";
+    let source = format!("source: {{change_stream: {{uri: '{uri}', watch: d.c, start: now}}}}");
+    write(dir.path(), "source.yaml", &format!("{source}\nsink: {{noop: {{}}}}\npositions: {{file: p}}\n"));
+    let rows = format!("name,pipeline,scenario,server\nstream,source.yaml,,\nload,,single-insert,{uri}\n");
+    let file = write(dir.path(), "options.csv", &rows);
+    let out = dir.path().join("out");
+    let made = suite(&[file.to_str().unwrap(), "--out", out.to_str().unwrap()]);
+    let said = stderr(&made);
+    let warning = "the option `fooBar` of the address is unknown and has no effect";
+    assert_eq!(said.matches(warning).count(), 1, "{said}");
+    for (index, test) in ["stream", "load"].into_iter().enumerate() {
+        let kept = whole(&out)["tests"][index]["warnings"].clone();
+        assert!(kept.as_array().is_some_and(|kept| kept.iter().any(|one| one == warning)), "{kept}");
+        let summary = stdout(&made).split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(summary.contains(&format!("{test}: {warning}")), "{summary}");
+    }
+    let page = fs::read_to_string(out.join("suite.html")).unwrap();
+    assert!(page.contains(&format!("stream: {warning}")), "{page}");
 }
 
 #[test]

@@ -102,7 +102,7 @@ pub struct Job {
     pub warm_up: Option<WarmUp>,
     /// The owner of the server.
     pub host: Host,
-    /// The URIs of servers to which only the run's process connects. Its messages are in its log, so the suite waits for late servers.
+    /// The URIs of servers that the suite waits for before a run. Only this wait shows a message and ends at a stop request.
     pub awaited: Vec<String>,
     /// The exclusive data of each run on a running server.
     pub exclusive: Exclusive,
@@ -116,6 +116,8 @@ pub struct Job {
     pub patience: Span,
     /// Its Kafka topics, if it has any.
     pub topics: Option<Topics>,
+    /// One sentence for each option of the servers' addresses without effect. The run's process says them in its log alone.
+    pub warnings: Vec<String>,
 }
 
 /// A warm-up.

@@ -61,7 +61,8 @@ impl Kind for Scenario {
             cache_bytes: loaded.scenario.cache.map(Bytes::get),
             patience: loaded.scenario.timeout,
             topics: None,
-            awaited: awaited(subject.as_ref(), &host),
+            warnings: subject.warnings(&loaded, &plan),
+            awaited: awaited(subject.as_ref()),
             host,
         };
         Ok(job)
@@ -203,10 +204,9 @@ fn host(subject: &dyn Subject, loaded: &Loaded, plan: &Plan, row: &Row) -> anyho
     }
 }
 
-/// The URIs to which only the run's process connects.
-fn awaited(subject: &dyn Subject, host: &Host) -> Vec<String> {
-    let choice = subject.server().filter(|_| matches!(host, Host::Run(_)));
-    choice.into_iter().flat_map(Choice::uris).map(str::to_owned).collect()
+/// The URIs of the running servers of a run.
+fn awaited(subject: &dyn Subject) -> Vec<String> {
+    subject.server().into_iter().flat_map(Choice::uris).map(str::to_owned).collect()
 }
 
 fn existing(row: &Row, loaded: &Loaded) -> Existing {

@@ -55,7 +55,7 @@ impl Kind for Pipeline {
     fn prepare(&self, row: &Row, _: Registry) -> anyhow::Result<Job> {
         let name = row.pipeline.as_deref().unwrap_or_default();
         let mut file = pipeline(name, row)?;
-        let hash = hash(&file)?;
+        let (hash, warnings) = (hash(&file)?, warnings(&file, row));
         let topics = Topics::of(&mut file, row)?;
         let (host, existing) = host(&mut file, row)?;
         check_started(row, &host, topics.as_ref())?;
@@ -74,6 +74,7 @@ impl Kind for Pipeline {
             cache_bytes: row.cache.map(Bytes::get),
             patience: PATIENCE,
             topics,
+            warnings,
         })
     }
 
@@ -84,9 +85,7 @@ impl Kind for Pipeline {
             around_s: RUN_S,
             ..RunEstimate::default()
         };
-        let server = row.server.as_deref().map(plimsoll_deployment::warnings).unwrap_or_default();
-        let warnings = file.uri_warnings().into_iter().chain(server).collect();
-        Ok(DryRun { file: unveiled(&text(&file)?)?, warnings, estimate: Some(estimate), ..DryRun::default() })
+        Ok(DryRun { file: unveiled(&text(&file)?)?, estimate: Some(estimate), ..DryRun::default() })
     }
 
     fn progress(&self, directory: &Path) -> Box<dyn Progress> {
@@ -107,6 +106,12 @@ impl Kind for Pipeline {
 /// The pipeline of a row.
 fn pipeline(name: &str, row: &Row) -> anyhow::Result<PipelineFile> {
     Ok(read(Path::new(name), &arguments::sets(name, row)?)?.0)
+}
+
+/// One sentence for each option without effect in the addresses of a pipeline and its row.
+fn warnings(file: &PipelineFile, row: &Row) -> Vec<String> {
+    let server = row.server.as_deref().map(plimsoll_deployment::warnings).unwrap_or_default();
+    file.uri_warnings().into_iter().chain(server).collect()
 }
 
 /// SHA-256 of a pipeline, in hex.
