@@ -21,6 +21,7 @@ pub mod serve;
 pub mod settings;
 pub mod storage;
 
+mod mixed;
 mod moment;
 mod refusal;
 

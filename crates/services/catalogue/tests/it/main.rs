@@ -9,5 +9,6 @@ mod keys;
 mod lists;
 mod plans;
 mod samples;
+mod search;
 mod server;
 mod web;

@@ -13,4 +13,5 @@ mod history;
 mod pages;
 mod relations;
 mod routes;
+mod search;
 mod stream;
