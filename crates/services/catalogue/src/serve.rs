@@ -112,6 +112,7 @@ pub async fn start(settings: Settings) -> Result<Running, StartError> {
         rules: Rules::new(settings.roles),
         accounts: settings.accounts,
         guesses: settings.failures.map(Guesses::new),
+        oidc: settings.oidc,
         sessions: Sessions::new(&secret).map_err(StartError::Storage)?,
         token: settings.token,
         datasets: settings.datasets,

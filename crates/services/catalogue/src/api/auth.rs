@@ -41,14 +41,21 @@ async fn login(request: Request) -> Result<Reply, Refusal> {
         state.guesses.iter().for_each(|guesses| guesses.failed(address, name, now_ns));
         return Err(Refusal::Unauthorized);
     };
+    Ok(Reply::Created(session(state, user, request.now())?))
+}
+
+/// The answer to a login: a token for the user.
+///
+/// # Errors
+/// The groups of the user do not fit into a token.
+pub(super) fn session(state: &State, user: &User, now: DateTime) -> Result<Value, Refusal> {
     let life_s = i64::try_from(state.token.duration().as_secs()).unwrap_or(i64::MAX);
-    let now: DateTime = request.now();
     let claims = Claims::new(user, now.timestamp_millis(), life_s);
     let token = state.sessions.sign(&claims).ok_or(Refusal::Unauthorized)?;
-    Ok(Reply::Created(json!({
+    Ok(json!({
         "access_token": token, "id": token, "expires_in": life_s, "ttl": life_s, "created": moment::text(now),
         "userId": user.id, "user": described(user),
-    })))
+    }))
 }
 
 async fn logout(_: Request) -> Result<Reply, Refusal> {
@@ -71,13 +78,14 @@ async fn of_user(request: Request) -> Result<Reply, Refusal> {
 
 fn described(user: &User) -> Value {
     json!({
-        "_id": user.id, "id": user.id, "username": user.username, "email": user.email, "authStrategy": "local",
+        "_id": user.id, "id": user.id, "username": user.username, "email": user.email,
+        "authStrategy": user.strategy,
     })
 }
 
 fn identified(user: &User) -> Value {
     json!({
-        "userId": user.id, "externalId": user.id, "authStrategy": "local", "provider": "local",
+        "userId": user.id, "externalId": user.id, "authStrategy": user.strategy, "provider": user.strategy,
         "profile": {
             "id": user.id, "username": user.username, "displayName": user.username, "email": user.email,
             "emails": [{"value": user.email}], "accessGroups": user.groups,

@@ -6,7 +6,7 @@ use plimsoll_service::security::Sessions;
 use serde::{Deserialize, Serialize};
 
 use crate::Refusal;
-use crate::access::{Caller, User};
+use crate::access::{Caller, Strategy, User};
 
 /// The claims of a token.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -16,7 +16,7 @@ pub(super) struct Claims {
     username: String,
     email: String,
     #[serde(rename = "authStrategy")]
-    strategy: String,
+    strategy: Strategy,
     groups: Vec<String>,
     iat: i64,
     exp: i64,
@@ -25,17 +25,9 @@ pub(super) struct Claims {
 impl Claims {
     /// The claims of a user who logs in now.
     pub(super) fn new(user: &User, now_ms: i64, life_s: i64) -> Self {
-        let User { id, username, email, groups } = user.clone();
+        let User { id, username, email, groups, strategy } = user.clone();
         let now = now_ms.div_euclid(1_000);
-        Self {
-            id,
-            username,
-            email,
-            strategy: "local".into(),
-            groups,
-            iat: now,
-            exp: now.saturating_add(life_s),
-        }
+        Self { id, username, email, strategy, groups, iat: now, exp: now.saturating_add(life_s) }
     }
 }
 
@@ -55,8 +47,8 @@ pub(super) fn caller(
     if claims.exp.saturating_mul(1_000) <= now_ms {
         return Err(Refusal::SessionExpired);
     }
-    let Claims { id, username, email, groups, .. } = claims;
-    Ok(Caller::User(User { id, username, email, groups }))
+    let Claims { id, username, email, groups, strategy, .. } = claims;
+    Ok(Caller::User(User { id, username, email, groups, strategy }))
 }
 
 fn bearer(headers: &HeaderMap) -> Option<&str> {
@@ -73,7 +65,8 @@ mod tests {
     }
 
     fn user() -> User {
-        User { id: "1".into(), username: "ann".into(), email: "a@x".into(), groups: vec!["g".into()] }
+        let groups = vec!["g".into()];
+        User { id: "1".into(), username: "ann".into(), email: "a@x".into(), groups, strategy: Strategy::Oidc }
     }
 
     fn headers(value: &str) -> HeaderMap {

@@ -150,7 +150,7 @@ async fn send_all(store: &Store) {
     let groups = vec!["g1".to_owned(), "h2".to_owned()];
     store.metadata_keys(Some(&groups), "a", 10).await.unwrap();
     store.metadata_keys(None, "a", 10).await.unwrap();
-    let user = User { id: "1".into(), username: "ann".into(), email: "ann@x.org".into(), groups };
+    let user = User { username: "ann".into(), email: "ann@x.org".into(), groups, ..User::default() };
     let rules = Rules::new(Roles { admin_groups: vec!["admin".into()], ..Roles::default() });
     for caller in [Caller::Anonymous, Caller::User(user)] {
         lists(store, &rules.read_filter(&caller)).await;

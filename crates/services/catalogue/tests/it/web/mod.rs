@@ -10,6 +10,8 @@ mod clients;
 mod faults;
 mod files;
 mod history;
+mod issuer;
+mod oidc;
 mod pages;
 mod relations;
 mod routes;

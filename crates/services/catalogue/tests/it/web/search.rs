@@ -37,7 +37,7 @@ async fn the_index_of_texts_is_in_no_answer_and_no_client_changes_it() {
     answers.push(admin.delete("/api/v3/datasets/p%2F2").await.is(200));
     let history = encoded(&json!({"subsystem": "Dataset", "documentId": "p/2"}).to_string());
     answers.push(admin.get(&format!("/api/v3/history?filter={history}")).await.is(200));
-    assert_eq!(answers[7][0]["before"]["datasetName"], "one of many");
+    assert_eq!(answers[7]["items"][0]["before"]["datasetName"], "one of many");
     for answer in answers {
         assert!(!answer.to_string().contains("searchGrams"), "{answer}");
     }
