@@ -54,6 +54,22 @@ impl Store {
         Ok(refused)
     }
 
+    /// The number of these PIDs that exist.
+    ///
+    /// # Errors
+    /// The server failed.
+    pub async fn count_existing(&self, pids: &[String]) -> Result<u64, Error> {
+        Ok(self.datasets.count_documents(doc! {"_id": {"$in": pids}}).max_time(READ_MAX).await?)
+    }
+
+    /// The number of all datasets, from the statistics of the collection.
+    ///
+    /// # Errors
+    /// The server failed.
+    pub async fn estimated_count(&self) -> Result<u64, Error> {
+        Ok(self.datasets.estimated_document_count().await?)
+    }
+
     /// A dataset by its PID, in one read.
     ///
     /// # Errors

@@ -5,6 +5,7 @@
 mod blocks;
 mod crash;
 mod datasets;
+mod fill;
 mod keys;
 mod lists;
 mod plans;
