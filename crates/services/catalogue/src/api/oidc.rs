@@ -65,7 +65,8 @@ fn begun(request: &Request) -> Option<Pending> {
     let cookies = request.call.headers.get_all(COOKIE).iter().filter_map(|value| value.to_str().ok());
     let mut pairs =
         cookies.flat_map(|cookies| cookies.split(';')).filter_map(|pair| pair.trim().split_once('='));
-    pairs.find_map(|(name, value)| request.state().sessions.verify(value).filter(|_| name == COOKIE_NAME))
+    let (_, value) = pairs.find(|(name, _)| *name == COOKIE_NAME)?;
+    request.state().sessions.verify(value)
 }
 
 /// The page of the frontend, with the token as SciCat's frontend reads it.

@@ -18,6 +18,9 @@ const KEPT_NS: u64 = 3_600_000_000_000;
 /// The minimum time between two reads because of an unknown key.
 const AGAIN_NS: u64 = 60_000_000_000;
 
+/// The time after a failed read in which it is not repeated.
+const FAILED_NS: u64 = 5_000_000_000;
+
 /// The time, on both clocks.
 #[derive(Clone, Copy, Debug)]
 pub struct Now {
@@ -46,7 +49,14 @@ pub struct Provider {
     section: Section,
     secret: Option<String>,
     fetcher: Fetcher,
-    known: Mutex<Option<Known>>,
+    kept: Mutex<Kept>,
+}
+
+/// The result of the last read of the issuer's facts.
+#[derive(Default)]
+struct Kept {
+    known: Option<Known>,
+    failed: Option<(Fault, u64)>,
 }
 
 /// The facts that the issuer publishes.
@@ -63,7 +73,7 @@ struct Known {
 
 impl Provider {
     pub(super) fn new(section: Section, secret: Option<String>, fetcher: Fetcher) -> Self {
-        Self { section, secret, fetcher, known: Mutex::new(None) }
+        Self { section, secret, fetcher, kept: Mutex::default() }
     }
 
     /// The settings.
@@ -155,15 +165,23 @@ impl Provider {
         Ok(())
     }
 
-    /// The facts that the issuer publishes, at most this old. One request reads them for all that wait.
+    /// The facts that the issuer publishes, at most this old. One request reads them for all that wait, and a failure is theirs as well.
     async fn known(&self, now: Now, most_ns: u64) -> Result<Known, Fault> {
-        let mut known = self.known.lock().await;
-        if let Some(known) = known.as_ref().filter(|known| now.ns.saturating_sub(known.at_ns) < most_ns) {
+        let mut kept = self.kept.lock().await;
+        let is_recent = |at_ns: u64, most_ns: u64| now.ns.saturating_sub(at_ns) < most_ns;
+        if let Some(known) = kept.known.as_ref().filter(|known| is_recent(known.at_ns, most_ns)) {
             return Ok(known.clone());
         }
-        let read = self.read(now).await?;
-        *known = Some(read.clone());
-        Ok(read)
+        if let Some((fault, _)) = kept.failed.as_ref().filter(|(_, at_ns)| is_recent(*at_ns, FAILED_NS)) {
+            return Err(fault.clone());
+        }
+        let read = self.read(now).await;
+        match &read {
+            Ok(known) => *kept = Kept { known: Some(known.clone()), failed: None },
+            Err(Fault::Busy) => (),
+            Err(fault) => kept.failed = Some((fault.clone(), now.ns)),
+        }
+        read
     }
 
     async fn read(&self, now: Now) -> Result<Known, Fault> {

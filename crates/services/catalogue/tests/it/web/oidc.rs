@@ -1,8 +1,9 @@
 //! Tests the login at an issuer, with a local one.
 
 use std::fs;
+use std::path::Path;
 
-use plimsoll_catalogue::oidc::{Now, Pending, Section};
+use plimsoll_catalogue::oidc::{Fault, Now, Pending, Section};
 use plimsoll_catalogue::serve::{Catalogue, Running, start};
 use plimsoll_service::{Clock, Product, settings};
 use serde_json::{Value, json};
@@ -182,6 +183,20 @@ async fn new_keys_of_the_issuer_are_read_once_a_minute() {
         let (code, _) = issuer.log_in(&provider.login_url(&pending, now).await.unwrap());
         let user = provider.user(&code, &pending, now).await;
         assert_eq!((user.is_ok(), issuer.asked("/keys")), (is_known, reads), "{seconds} s: {user:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_failed_issuer_is_not_asked_again_at_once() {
+    let issuer = Issuer::start().await;
+    let url = format!("{}/unknown", issuer.url());
+    let section = json!({"issuer": url, "client_id": "catalogue", "callback": "https://c.example.org/cb"});
+    let provider = serde_json::from_value::<Section>(section).unwrap().build(Path::new(".")).unwrap();
+    for (seconds, reads) in [(0, 1), (4, 1), (5, 2)] {
+        let now = Now { ns: seconds * 1_000_000_000, ms: 0 };
+        let fault = provider.login_url(&Pending::begin(None, 0).unwrap(), now).await.unwrap_err();
+        assert!(matches!(&fault, Fault::Unreachable(why) if why.contains("404")), "{fault}");
+        assert_eq!(issuer.asked("/unknown/.well-known/openid-configuration"), reads, "{seconds} s");
     }
 }
 
