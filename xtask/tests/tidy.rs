@@ -43,7 +43,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("service", &["yaml"]),
     ("telemetry", &["service"]),
     ("workflow-service", &["measure", "net", "workflow", "stores", "postgres", "service"]),
-    ("catalogue", &["service"]),
+    ("catalogue", &["net", "service"]),
     ("report", &["measure"]),
     (
         "series",

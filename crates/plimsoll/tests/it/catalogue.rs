@@ -231,13 +231,16 @@ fn blocks_of_files_are_added_in_both_forms() {
 }
 
 #[test]
-fn the_suite_has_every_size_at_every_rate() {
-    let output = plimsoll_with(&["suite", "catalogue-sizes", "--list"]);
+fn the_suite_has_every_query_and_size_at_every_rate() {
+    let output = plimsoll_with(&["suite", "catalogue-cube", "--list"]);
     let listed = String::from_utf8(output.stdout).unwrap();
     assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
-    for size in ["1k", "10k", "100k", "1m"] {
-        for rate in ["r10", "r100", "r1000"] {
-            assert!(listed.contains(&format!("{size}-{rate}")), "{size} {rate}: {listed}");
+    for query in ["by-pid", "full-query"] {
+        for size in ["1k", "10k", "100k", "1m"] {
+            for rate in ["r10", "r100", "r1000"] {
+                let name = format!("{query}-{size}-{rate}");
+                assert!(listed.contains(&name), "{name}: {listed}");
+            }
         }
     }
 }

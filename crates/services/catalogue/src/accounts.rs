@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use ring::digest::{SHA256, digest};
 use serde::{Deserialize, Serialize};
 
-use crate::access::User;
+use crate::access::{Strategy, User};
 use crate::refusal::shortened;
 
 /// The group of accounts that may see everything, in SciCat's configuration.
@@ -109,7 +109,8 @@ impl Accounts {
             return Err("an account needs a username".into());
         }
         let groups = account.role.clone().groups();
-        let user = User { id: id(name), username: name.clone(), email: account.email.clone(), groups };
+        let (id, email, strategy) = (id(name), account.email.clone(), Strategy::Local);
+        let user = User { id, username: name.clone(), email, groups, strategy };
         fits(&user)?;
         if self.0.insert(name.clone(), Account { password, user }).is_some() {
             return Err(format!("the account `{name}` appears twice: remove one"));
@@ -131,7 +132,8 @@ impl Typed {
         if self.global {
             groups.push(GLOBAL.to_owned());
         }
-        let user = User { id: id(&self.username), username: self.username, email: self.email, groups };
+        let (id, strategy) = (id(&self.username), Strategy::Local);
+        let user = User { id, username: self.username, email: self.email, groups, strategy };
         Account { password: hash(&self.password), user }
     }
 }
@@ -146,7 +148,7 @@ impl Role {
 }
 
 /// Refuses a user whose token would be too long for the service.
-fn fits(user: &User) -> Result<(), String> {
+pub(crate) fn fits(user: &User) -> Result<(), String> {
     let bytes = serde_json::to_vec(&(&user.username, &user.email, &user.groups))
         .map_or(usize::MAX, |json| json.len());
     if bytes <= USER_BYTES_MAX {
@@ -172,8 +174,8 @@ fn hex(text: &str) -> Option<[u8; 32]> {
 }
 
 /// The key of a user, in the form of SciCat's keys: 24 hex digits.
-fn id(username: &str) -> String {
-    hash(username)[..12].iter().map(|byte| format!("{byte:02x}")).collect()
+pub(crate) fn id(name: &str) -> String {
+    hash(name)[..12].iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 fn hash(text: &str) -> [u8; 32] {

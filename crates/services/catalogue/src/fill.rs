@@ -1,4 +1,4 @@
-//! Prefills a database with published datasets, generated from a seed in bounded pieces.
+//! Prefills a database with published datasets, generated from a seed in bounded pieces. A fill that was interrupted continues.
 
 use std::ops::Range;
 
@@ -10,6 +10,7 @@ use serde_json::{Map, Value, json};
 
 use crate::Refusal;
 use crate::documents::dataset::{self, Version};
+use crate::mixed::mixed;
 use crate::moment;
 use crate::storage::{self, Store, Transactions};
 
@@ -52,8 +53,8 @@ pub enum Error {
     Invalid(Refusal),
 }
 
-/// Stores the datasets, then creates the indexes: an index is built faster at once than entry by entry. Filling again changes no data.
-/// `tell` gets the progress.
+/// Stores the datasets, then creates the indexes: an index is built faster at once than entry by entry. Filling again changes no data and
+/// sends only the batches that are not complete. `tell` gets the progress.
 ///
 /// # Errors
 /// The first [`Error`].
@@ -63,11 +64,16 @@ pub async fn fill(
     tell: &mut (dyn FnMut(String) + Send),
 ) -> Result<(), Error> {
     let store = Store::of(database, Transactions::Missing);
+    let existing = store.estimated_count().await.map_err(|source| Error::Storage { done: 0, source })?;
+    let start = if existing > 0 { Start::Continued } else { Start::Empty };
+    if start == Start::Continued {
+        tell(format!("continuing: the database has {existing} datasets"));
+    }
     let mut batches = stream::iter(batches(order.datasets))
         .map(|numbers| {
             let (store, order) = (store.clone(), *order);
             // Each batch has a task, so that the next batch is made while the server stores this one.
-            async move { tokio::spawn(async move { piece(&store, &order, numbers).await }).await }
+            async move { tokio::spawn(async move { piece(&store, &order, numbers, start).await }).await }
         })
         .buffer_unordered(IN_FLIGHT);
     let (mut done, mut next) = (0, TELL_EVERY);
@@ -95,12 +101,31 @@ fn with_progress(error: Error, done: u64) -> Error {
     }
 }
 
-/// Stores a batch. A dataset that exists stays.
-async fn piece(store: &Store, order: &Fill, numbers: Range<u64>) -> Result<u64, Error> {
+/// The state of the database before a fill.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Start {
+    Empty,
+    Continued,
+}
+
+/// Stores a batch. A dataset that exists stays, and a complete batch is not sent.
+async fn piece(store: &Store, order: &Fill, numbers: Range<u64>, start: Start) -> Result<u64, Error> {
     let count = numbers.end - numbers.start;
+    if start == Start::Continued {
+        let pids: Vec<String> = numbers.clone().map(pid).collect();
+        let existing = store.count_existing(&pids).await;
+        if existing.map_err(|source| Error::Storage { done: 0, source })? == count {
+            return Ok(count);
+        }
+    }
     let datasets = numbers.map(|number| order.dataset(number)).collect::<Result<Vec<_>, _>>();
     let stored = store.create_many(&datasets.map_err(Error::Invalid)?).await;
     stored.map(|_| count).map_err(|source| Error::Storage { done: 0, source })
+}
+
+/// The PID of a dataset.
+fn pid(number: u64) -> String {
+    format!("PID.SAMPLE.PREFIX/predefined_{number}")
 }
 
 fn batches(datasets: u64) -> impl Iterator<Item = Range<u64>> {
@@ -126,7 +151,7 @@ impl Fill {
             })
             .collect();
         json!({
-            "pid": format!("PID.SAMPLE.PREFIX/predefined_{number}"), "type": "raw", "isPublished": true,
+            "pid": pid(number), "type": "raw", "isPublished": true,
             "owner": format!("owner {}", pick(0, 500)), "ownerGroup": format!("group-{}", pick(1, 100)),
             "accessGroups": [format!("beamline-{}", pick(2, 20))], "contactEmail": "contact@example.org",
             "principalInvestigator": format!("investigator {}", pick(3, 200)),
@@ -136,14 +161,6 @@ impl Fill {
             "scientificMetadata": fields,
         })
     }
-}
-
-/// A hash of a number: the finalizer of SplitMix64.
-const fn mixed(number: u64) -> u64 {
-    let number = number.wrapping_add(0x9E37_79B9_7F4A_7C15);
-    let number = (number ^ (number >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    let number = (number ^ (number >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    number ^ (number >> 31)
 }
 
 #[cfg(test)]

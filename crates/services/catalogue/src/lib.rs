@@ -7,7 +7,7 @@
 //! * [`access`]: decides whether a caller may read or change a dataset.
 //! * [`documents`]: makes and shows datasets, file blocks, attachments and history entries.
 //! * [`storage`]: keeps them in MongoDB.
-//! * [`api`]: the HTTP endpoints; [`accounts`]: functional accounts; [`guesses`]: a limit on failed logins; [`settings`]: the settings file; [`serve`]: starts the service;
+//! * [`api`]: the HTTP endpoints; [`accounts`]: functional accounts; [`guesses`]: a limit on failed logins; [`oidc`]: logins at an issuer; [`settings`]: the settings file; [`serve`]: starts the service;
 //!   [`fill`]: prefills its database.
 
 pub mod access;
@@ -16,11 +16,13 @@ pub mod api;
 pub mod documents;
 pub mod fill;
 pub mod guesses;
+pub mod oidc;
 pub mod query;
 pub mod serve;
 pub mod settings;
 pub mod storage;
 
+mod mixed;
 mod moment;
 mod refusal;
 

@@ -44,6 +44,9 @@ pub enum Refusal {
     /// 429: too many logins failed; a login may be tried after these seconds.
     #[error("too many logins failed: retry in {0} s")]
     Guessed(u64),
+    /// 503: the issuer at which users log in does not answer.
+    #[error("the issuer of logins failed: retry")]
+    NoIssuer,
     /// 503: the database does not answer.
     #[error("the database failed: retry")]
     Unavailable,
@@ -76,7 +79,7 @@ impl Refusal {
             Self::Precondition(_) => 412,
             Self::TooLarge => 413,
             Self::Busy | Self::Guessed(_) => 429,
-            Self::Unavailable => 503,
+            Self::NoIssuer | Self::Unavailable => 503,
         }
     }
 

@@ -112,6 +112,7 @@ pub async fn start(settings: Settings) -> Result<Running, StartError> {
         rules: Rules::new(settings.roles),
         accounts: settings.accounts,
         guesses: settings.failures.map(Guesses::new),
+        oidc: settings.oidc,
         sessions: Sessions::new(&secret).map_err(StartError::Storage)?,
         token: settings.token,
         is_secure: settings.http.tls.is_some(),
@@ -138,7 +139,7 @@ async fn open(settings: &settings::Database) -> Result<mongodb::Database, StartE
     Ok(database)
 }
 
-/// Collects the keys of metadata, removes abandoned blocks and finishes uncounted ones, for ever.
+/// Collects the keys of metadata, fills in the index of texts, removes abandoned blocks and finishes uncounted ones, for ever.
 async fn upkeep(store: Store, clock: Clock) {
     loop {
         let now = DateTime::from_millis(clock.now_ms());
@@ -161,7 +162,7 @@ enum Done {
 async fn once(store: &Store, now: DateTime) -> Result<Done, storage::Error> {
     // No job waits for the success of another.
     let (batch, swept) = (store.collect_keys(now).await, store.sweep(now).await);
-    let repaired = store.repair(now).await;
-    let (batch, removed) = (batch?, swept? + repaired?);
-    Ok(if batch.datasets == 0 && removed == 0 { Done::All } else { Done::Some })
+    let (repaired, indexed) = (store.repair(now).await, store.index_texts(now).await);
+    let (read, changed) = (batch?.datasets + indexed?, swept? + repaired?);
+    Ok(if read + changed == 0 { Done::All } else { Done::Some })
 }

@@ -15,6 +15,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::access::Roles;
 use crate::accounts::{Accounts, Hashed};
+use crate::oidc;
 
 /// The largest file that the settings name.
 const FILE_BYTES_MAX: u64 = 1 << 20;
@@ -78,6 +79,8 @@ pub struct Login {
     pub token: Span,
     /// Failed logins of an address for one name, and ten times as many of an address; unlimited if absent.
     pub failures: Option<Rate>,
+    /// An issuer of OpenID Connect at which users may log in as well.
+    pub oidc: Option<oidc::Section>,
 }
 
 /// The section `datasets`.
@@ -120,6 +123,7 @@ impl Default for Login {
             secret_in_database: false,
             token: Span::seconds(3_600),
             failures: Some(Rate { per_s: 0.1, burst: 10 }),
+            oidc: None,
         }
     }
 }
@@ -184,6 +188,8 @@ pub struct Settings {
     pub token: Span,
     /// The limit of failed logins.
     pub failures: Option<Rate>,
+    /// The issuer at which users log in, if any.
+    pub oidc: Option<oidc::Provider>,
     /// The groups of each role.
     pub roles: Roles,
     /// New datasets.
@@ -229,6 +235,7 @@ impl Typed {
             secret_in_database: self.login.secret_in_database,
             token: self.login.token,
             failures: self.login.failures,
+            oidc: self.login.oidc.map(|section| section.build(base)).transpose().map_err(login)?,
             roles: self.roles,
             datasets: self.datasets,
         })
@@ -243,7 +250,8 @@ impl Datasets {
     }
 }
 
-fn file(path: &Path) -> Result<Vec<u8>, String> {
+/// The content of a file that the settings name.
+pub(crate) fn file(path: &Path) -> Result<Vec<u8>, String> {
     let size = fs::metadata(path).map_err(|error| format!("{path:?} cannot be read ({error})"))?.len();
     if size > FILE_BYTES_MAX {
         return Err(format!("{path:?} is larger than {FILE_BYTES_MAX} bytes: name the right file"));
@@ -295,6 +303,15 @@ mod tests {
             ("login: {secret_file: Cargo.toml, secret_in_database: true}", "not both"),
             ("login: {accounts: [{username: a, password_sha256: 12}]}", "64 hex digits"),
             ("login: {failures: {per_s: 0.0, burst: 1}}", "failures needs"),
+            ("login: {oidc: {issuer: 'https://i', client_id: c}}", "callback"),
+            (
+                "login: {oidc: {issuer: 'http://i', client_id: c, callback: 'https://c'}}",
+                "oidc.issuer: write https",
+            ),
+            (
+                "login: {oidc: {issuer: 'https://i', client_id: c, callback: 'https://c', scope: email}}",
+                "openid",
+            ),
             ("datasets: {pid_prefix: ''}", "pid_prefix"),
             ("cors: {origins: [data.example.org]}", "without a path"),
         ] {

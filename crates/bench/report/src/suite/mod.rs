@@ -1,5 +1,6 @@
 //! Renders a suite of tests and its cost stack for a terminal and as a page.
 
+mod cube;
 mod figure;
 mod page;
 mod sentences;
@@ -25,6 +26,9 @@ pub fn summary(suite: &Suite, directory: Option<&str>, screen: Screen) -> String
     document.title(&suite.title, &sentences::facts(suite));
     document.verdict((&word, tone), []);
     document.table(&tables::stack(suite, screen.width));
+    if let Some(cube) = cube::cube(suite) {
+        document.table(&cube);
+    }
     document.bullets(&sentences::references(suite));
     document.bullets(&sentences::conclusions(suite));
     document.bullets(&reasons(suite));

@@ -5,7 +5,7 @@ use plimsoll_measure::run::Run;
 use plimsoll_measure::suite::{Kind, Planned, Row, Suite};
 
 use super::figure::figure;
-use super::{outcome_tone, reasons, sentences, tables};
+use super::{cube, outcome_tone, reasons, sentences, tables};
 use crate::page::table::{table, tone};
 use crate::page::{brand, cards, legend, section, whole};
 use crate::prose::glued;
@@ -36,7 +36,7 @@ const TERMS: [(&str, &str); 6] = [
 pub fn page(suite: &Suite) -> String {
     let content = html! {
         (head(suite))
-        (section("Cost stack", html! { (figure(suite)) (table(&tables::full(suite))) (references(suite)) (table(&tables::times(suite))) }))
+        (section("Cost stack", html! { (figure(suite)) (table(&tables::full(suite))) (references(suite)) @if let Some(cube) = cube::cube(suite) { (table(&cube)) } (table(&tables::times(suite))) }))
         (section("Runs", runs(suite)))
         (section("What was run", environment(suite)))
         (legend(&TERMS, None))

@@ -224,7 +224,8 @@ fn moved(test: &Test) -> Cell {
     or_dash(test.delta.as_ref(), |delta| change(delta.change_per_s)).into()
 }
 
-fn time(figures: Option<&Figures>, pick: fn(&Figures) -> Option<Spread>) -> Cell {
+/// A time of a test, as the median of its runs.
+pub(super) fn time(figures: Option<&Figures>, pick: fn(&Figures) -> Option<Spread>) -> Cell {
     match figures.map(pick) {
         None => NONE.into(),
         Some(None) => N_TOO_SMALL.into(),

@@ -145,7 +145,7 @@ pub const fn pipelines() -> &'static [Builtin] {
 pub const fn suites() -> &'static [Builtin] {
     static TABLES: [Builtin; 5] = {
         let [table, workflow, catalogue] =
-            shipped![".csv": "suite" / "write-cost", "suite" / "workflow-tiers", "suite" / "catalogue-sizes"];
+            shipped![".csv": "suite" / "write-cost", "suite" / "workflow-tiers", "suite" / "catalogue-cube"];
         let [yaml] = shipped!["suite" / "strategies-stack"];
         // The suite of a folder has the folder's name.
         let [pipeline] = shipped![".csv": "pipeline" / "suite"];

@@ -1,5 +1,7 @@
 //! Identifies the sender of a request.
 
+use serde::{Deserialize, Serialize};
+
 /// The sender of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Caller {
@@ -20,6 +22,19 @@ pub struct User {
     pub email: String,
     /// The groups, from the account or the issuer of the token; never from a query or a body.
     pub groups: Vec<String>,
+    /// The way of the login.
+    pub strategy: Strategy,
+}
+
+/// The way in which a user has logged in.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Strategy {
+    /// With an account of the catalogue.
+    #[default]
+    Local,
+    /// At an issuer of OpenID Connect.
+    Oidc,
 }
 
 impl Caller {

@@ -4,6 +4,6 @@ mod caller;
 mod roles;
 mod rules;
 
-pub use caller::{Caller, User};
+pub use caller::{Caller, Strategy, User};
 pub use roles::Roles;
 pub use rules::{Change, Owned, Rules};

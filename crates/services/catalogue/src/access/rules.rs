@@ -165,7 +165,7 @@ mod tests {
 
     fn user(groups: &[&str]) -> Caller {
         let groups = groups.iter().map(|&group| group.into()).collect();
-        Caller::User(User { id: "1".into(), username: "ann".into(), email: "ann@x".into(), groups })
+        Caller::User(User { username: "ann".into(), email: "ann@x".into(), groups, ..User::default() })
     }
 
     fn rules() -> Rules {

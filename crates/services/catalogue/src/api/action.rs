@@ -250,7 +250,8 @@ impl<A: Action> Endpoint<State> for Of<A> {
     const IDENTIFIES: Identifies = Identifies::Endpoint;
 
     async fn answer(context: Arc<Context>, call: Call) -> Answer {
-        let headers = call.headers.clone();
+        // Only a read may be left out of an answer (RFC 9110, section 13.1.2).
+        let headers = if A::METHOD == Method::GET { call.headers.clone() } else { HeaderMap::new() };
         let answered = match Request::new(context, call) {
             Ok(request) => A::run(request).await,
             Err(refusal) => Err(refusal),

@@ -34,14 +34,29 @@ async fn login(request: Request) -> Result<Reply, Refusal> {
     let (state, body) = (request.state(), request.json().await?);
     let text = |name: &str| body.get(name).and_then(Value::as_str).unwrap_or_default();
     let user = authenticated(&request, text("username"), text("password"))?;
+    Ok(Reply::Created(session(state, user, request.now())?))
+}
+
+/// A token for the user, and its life in seconds.
+///
+/// # Errors
+/// The groups of the user do not fit into a token.
+pub(super) fn token(state: &State, user: &User, now: DateTime) -> Result<(String, i64), Refusal> {
     let life_s = i64::try_from(state.token.duration().as_secs()).unwrap_or(i64::MAX);
-    let now: DateTime = request.now();
     let claims = Claims::new(user, now.timestamp_millis(), life_s);
-    let token = state.sessions.sign(&claims).ok_or(Refusal::Unauthorized)?;
-    Ok(Reply::Created(json!({
+    Ok((state.sessions.sign(&claims).ok_or(Refusal::Unauthorized)?, life_s))
+}
+
+/// The answer to a login: a token for the user.
+///
+/// # Errors
+/// Those of [`token`].
+pub(super) fn session(state: &State, user: &User, now: DateTime) -> Result<Value, Refusal> {
+    let (token, life_s) = token(state, user, now)?;
+    Ok(json!({
         "access_token": token, "id": token, "expires_in": life_s, "ttl": life_s, "created": moment::text(now),
         "userId": user.id, "user": described(user),
-    })))
+    }))
 }
 
 /// The user of an account.
@@ -83,13 +98,14 @@ async fn of_user(request: Request) -> Result<Reply, Refusal> {
 
 fn described(user: &User) -> Value {
     json!({
-        "_id": user.id, "id": user.id, "username": user.username, "email": user.email, "authStrategy": "local",
+        "_id": user.id, "id": user.id, "username": user.username, "email": user.email,
+        "authStrategy": user.strategy,
     })
 }
 
 fn identified(user: &User) -> Value {
     json!({
-        "userId": user.id, "externalId": user.id, "authStrategy": "local", "provider": "local",
+        "userId": user.id, "externalId": user.id, "authStrategy": user.strategy, "provider": user.strategy,
         "profile": {
             "id": user.id, "username": user.username, "displayName": user.username, "email": user.email,
             "emails": [{"value": user.email}], "accessGroups": user.groups,

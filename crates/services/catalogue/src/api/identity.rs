@@ -6,7 +6,7 @@ use plimsoll_service::security::Sessions;
 use serde::{Deserialize, Serialize};
 
 use crate::Refusal;
-use crate::access::{Caller, User};
+use crate::access::{Caller, Strategy, User};
 
 /// The cookie with the token of a browser that has logged in on a page.
 pub(super) const COOKIE_NAME: &str = "catalogue-session";
@@ -19,7 +19,7 @@ pub(super) struct Claims {
     username: String,
     email: String,
     #[serde(rename = "authStrategy")]
-    strategy: String,
+    strategy: Strategy,
     groups: Vec<String>,
     iat: i64,
     exp: i64,
@@ -28,17 +28,9 @@ pub(super) struct Claims {
 impl Claims {
     /// The claims of a user who logs in now.
     pub(super) fn new(user: &User, now_ms: i64, life_s: i64) -> Self {
-        let User { id, username, email, groups } = user.clone();
+        let User { id, username, email, groups, strategy } = user.clone();
         let now = now_ms.div_euclid(1_000);
-        Self {
-            id,
-            username,
-            email,
-            strategy: "local".into(),
-            groups,
-            iat: now,
-            exp: now.saturating_add(life_s),
-        }
+        Self { id, username, email, strategy, groups, iat: now, exp: now.saturating_add(life_s) }
     }
 }
 
@@ -59,11 +51,15 @@ pub(super) fn caller(
 
 /// The caller by the cookie of a browser. An invalid or expired cookie counts as none.
 pub(super) fn of_cookie(sessions: &Sessions, headers: &HeaderMap, now_ms: i64) -> Caller {
-    let cookies = headers.get_all(COOKIE).iter().filter_map(|value| value.to_str().ok());
-    let mut pairs =
-        cookies.flat_map(|cookies| cookies.split(';')).filter_map(|pair| pair.trim().split_once('='));
-    let token = pairs.find_map(|(name, value)| (name == COOKIE_NAME).then_some(value));
+    let token = cookies(headers, COOKIE_NAME).next();
     token.and_then(|token| of_token(sessions, token, now_ms).ok()).unwrap_or(Caller::Anonymous)
+}
+
+/// The values of the cookies with a name.
+pub(super) fn cookies<'a>(headers: &'a HeaderMap, name: &'static str) -> impl Iterator<Item = &'a str> {
+    let cookies = headers.get_all(COOKIE).iter().filter_map(|value| value.to_str().ok());
+    let pairs = cookies.flat_map(|cookies| cookies.split(';')).filter_map(|pair| pair.trim().split_once('='));
+    pairs.filter(move |(known, _)| *known == name).map(|(_, value)| value)
 }
 
 fn of_token(sessions: &Sessions, token: &str, now_ms: i64) -> Result<Caller, Refusal> {
@@ -71,8 +67,8 @@ fn of_token(sessions: &Sessions, token: &str, now_ms: i64) -> Result<Caller, Ref
     if claims.exp.saturating_mul(1_000) <= now_ms {
         return Err(Refusal::SessionExpired);
     }
-    let Claims { id, username, email, groups, .. } = claims;
-    Ok(Caller::User(User { id, username, email, groups }))
+    let Claims { id, username, email, groups, strategy, .. } = claims;
+    Ok(Caller::User(User { id, username, email, groups, strategy }))
 }
 
 fn bearer(headers: &HeaderMap) -> Option<&str> {
@@ -89,7 +85,8 @@ mod tests {
     }
 
     fn user() -> User {
-        User { id: "1".into(), username: "ann".into(), email: "a@x".into(), groups: vec!["g".into()] }
+        let groups = vec!["g".into()];
+        User { id: "1".into(), username: "ann".into(), email: "a@x".into(), groups, strategy: Strategy::Oidc }
     }
 
     fn headers(value: &str) -> HeaderMap {

@@ -11,6 +11,7 @@ pub mod history;
 pub mod keys;
 pub mod lifecycle;
 pub mod lists;
+pub mod oidc;
 pub mod state;
 pub mod stream;
 
@@ -50,7 +51,7 @@ fn about() -> About {
 }
 
 fn routes() -> Routes<State> {
-    let routes = auth::add(Routes::new());
+    let routes = oidc::add(auth::add(Routes::new()));
     let routes = datasets::add(routes);
     let routes = lifecycle::add(routes);
     let routes = lists::add(routes);

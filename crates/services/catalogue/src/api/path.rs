@@ -4,10 +4,11 @@
 const OPENING: [&str; 10] =
     ["api", "v3", "v4", "auth", "users", "datasets", "origdatablocks", "attachments", "health", "history"];
 /// The fixed segments in the position of a PID or another key: `/api/v3/datasets/count`.
-const BESIDES_KEYS: [&str; 13] = [
+const BESIDES_KEYS: [&str; 14] = [
     "login",
     "logout",
     "whoami",
+    "oidc",
     "my",
     "isvalid",
     "fullquery",
@@ -20,7 +21,7 @@ const BESIDES_KEYS: [&str; 13] = [
     "stream",
 ];
 /// The fixed segments that follow a key: `/api/v3/datasets/{pid}/origdatablocks`.
-const AFTER_KEYS: [&str; 12] = [
+const AFTER_KEYS: [&str; 13] = [
     "self",
     "identity",
     "useridentity",
@@ -33,6 +34,7 @@ const AFTER_KEYS: [&str; 12] = [
     "size",
     "verify",
     "isvalid",
+    "callback",
 ];
 /// The index of a key in a path that is split at its slashes.
 const KEY_PLACE: usize = 4;

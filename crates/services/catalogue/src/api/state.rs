@@ -13,6 +13,7 @@ use super::{path, problems};
 use crate::access::Rules;
 use crate::accounts::Accounts;
 use crate::guesses::Guesses;
+use crate::oidc::Provider;
 use crate::settings::Datasets;
 use crate::storage::Store;
 
@@ -31,6 +32,8 @@ pub struct State {
     pub accounts: Accounts,
     /// The failed logins; `None` without a limit.
     pub guesses: Option<Guesses>,
+    /// The issuer at which users log in, if any.
+    pub oidc: Option<Provider>,
     /// The tokens.
     pub sessions: Sessions,
     /// The life of a token.

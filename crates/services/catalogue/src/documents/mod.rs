@@ -2,7 +2,7 @@
 //!
 //! * [`schema`]: the fields of a dataset; [`value`]: JSON into BSON by type; [`mod@json`]: any JSON into BSON, and back.
 //! * [`metadata`]: keys and SI units of scientific metadata.
-//! * [`stamp`]: the time of a change.
+//! * [`stamp`]: the time of a change; [`search`]: the index of texts.
 //! * [`dataset`], [`block`], [`attachment`], [`history`]: the documents.
 
 pub mod schema;
@@ -10,6 +10,7 @@ pub mod schema;
 pub mod json;
 
 pub mod metadata;
+pub mod search;
 pub mod stamp;
 pub mod value;
 

@@ -11,9 +11,7 @@ use super::literal::{self, Dates};
 use super::{Find, all, joined, page, parameter, pattern, scientific};
 use crate::Refusal;
 use crate::documents::schema::{self, Kind};
-
-/// The fields that a text search covers.
-const SEARCHED: [&str; 4] = ["datasetName", "description", "keywords", "sourceFolder"];
+use crate::documents::search::{self, GRAM_CHARS, GRAMS, SEARCHED};
 
 /// The condition of one key of `fields`.
 pub(super) struct Condition {
@@ -60,19 +58,25 @@ fn mode(value: &Value) -> Result<Document, Refusal> {
     clause::conditions(object, Dialect::V3)
 }
 
-/// Every word occurs in one of the searched fields, in any case.
+/// Every word occurs in one of the searched fields, in any case, also inside of another word. One word at least must be long enough for the
+/// index. A dataset without grams is compared as well: it has very long texts, or is not in the index yet.
 fn text(value: &Value) -> Result<Document, Refusal> {
     let text = value.as_str().ok_or_else(|| Refusal::bad("text needs a text"))?;
     let words: Vec<&str> = text.split_whitespace().collect();
     if words.len() > SEARCH_WORDS_MAX {
         return Err(Refusal::bad(format!("text accepts at most {SEARCH_WORDS_MAX} words")));
     }
-    let word = |word: &&str| -> Result<Document, Refusal> {
-        let pattern = pattern::searched(word)?;
-        let fields = SEARCHED.iter().map(|field| doc! {*field: {"$regex": &pattern, "$options": "i"}});
-        Ok(doc! {"$or": fields.collect::<Vec<_>>()})
-    };
-    Ok(all(words.iter().map(word).collect::<Result<_, _>>()?))
+    let patterns = words.iter().map(|word| pattern::searched(word)).collect::<Result<Vec<_>, _>>()?;
+    let grams: Vec<i32> = words.iter().flat_map(|word| search::of_word(word)).collect();
+    if grams.is_empty() && !words.is_empty() {
+        return Err(Refusal::bad(format!("search for a word of {GRAM_CHARS} characters or more")));
+    }
+    let indexed = grams.iter().map(|gram| doc! {GRAMS: {"$in": [*gram, Bson::Null]}});
+    let compared = patterns.iter().map(|pattern| {
+        let fields = SEARCHED.iter().map(|field| doc! {*field: {"$regex": pattern, "$options": "i"}});
+        doc! {"$or": fields.collect::<Vec<_>>()}
+    });
+    Ok(all(indexed.chain(compared).collect()))
 }
 
 fn groups(value: &Value) -> Result<Document, Refusal> {
@@ -189,11 +193,24 @@ mod tests {
     #[test]
     fn a_text_is_searched_as_it_is() {
         let find = translate(Some(r#"{"text": "a.*b c"}"#), None).unwrap();
-        let words = find.filter.get_array("$and").unwrap();
-        assert_eq!(words.len(), 2);
-        let first = words[0].as_document().unwrap().get_array("$or").unwrap()[0].as_document().unwrap();
+        let conditions = find.filter.get_array("$and").unwrap();
+        let condition = |index: usize| conditions[index].as_document().unwrap();
+        let grams: Vec<&Document> =
+            (0..2).map(|index| condition(index).get_document(GRAMS).unwrap()).collect();
+        assert!(grams.iter().all(|it| it.get_array("$in").unwrap()[1] == Bson::Null), "{grams:?}");
+        assert_eq!(conditions.len(), 4, "two grams and two words");
+        let first = condition(2).get_array("$or").unwrap()[0].as_document().unwrap();
         assert_eq!(first, &doc! {"datasetName": {"$regex": "a\\.\\*b", "$options": "i"}});
         check(json!({"text": ""}), doc! {});
+    }
+
+    #[test]
+    fn a_text_without_a_long_word_is_refused() {
+        for text in ["a", "ab", "ab c", "äö"] {
+            let refused = translate(Some(&json!({"text": text}).to_string()), None).unwrap_err();
+            assert_eq!(refused, Refusal::bad("search for a word of 3 characters or more"), "{text}");
+        }
+        assert!(translate(Some(r#"{"text": "äöü"}"#), None).is_ok());
     }
 
     #[test]

@@ -173,9 +173,11 @@ impl Store {
     /// # Errors
     /// [`Error::Changed`] if it has changed since, or does not exist any more.
     pub async fn delete_block(&self, head: &Document, now: DateTime) -> Result<(), Error> {
+        if self.transactions == Transactions::Missing {
+            return self.delete_in_steps(head, now).await;
+        }
         let id = head.get_str("_id").unwrap_or_default();
-        let size = super::lists::whole(head, "size") as i64;
-        let less = doc! {"$inc": {"size": -size, "numberOfFiles": -block::file_count(head)}};
+        let less = uncounted(head);
         let pid = head.get_str("datasetId").unwrap_or_default();
         let unchanged = doc! {"_id": id, "updatedAt": head.get("updatedAt").cloned()};
         let long: Vec<String> = block::is_long(head).then(|| id.to_owned()).into_iter().collect();
@@ -188,6 +190,42 @@ impl Store {
             Outcome::Unmatched(_) => Err(Error::Changed),
             Outcome::Done => self.remove_left(&long).await,
         }
+    }
+
+    /// Removes a block in steps: a repair finishes them once the head is marked.
+    async fn delete_in_steps(&self, head: &Document, now: DateTime) -> Result<(), Error> {
+        let unchanged = doc! {
+            "_id": head.get("_id").cloned(), "updatedAt": head.get("updatedAt").cloned(), "uncounted": {"$ne": true},
+        };
+        let mark =
+            doc! {"uncounted": true, "removed": true, "claimedAt": now, "fileCount": block::file_count(head)};
+        let marked = self.blocks.update_one(unchanged, doc! {"$set": mark}).await?;
+        if marked.matched_count == 0 { Err(Error::Changed) } else { self.count_out(head, now).await }
+    }
+
+    /// Subtracts a block from the counts of its dataset and removes it. Every step may be repeated: the dataset remembers the block until its head
+    /// is gone.
+    async fn count_out(&self, head: &Document, now: DateTime) -> Result<(), Error> {
+        let id = head.get_str("_id").unwrap_or_default();
+        let of_dataset = doc! {"_id": head.get_str("datasetId").unwrap_or_default()};
+        let mut once = of_dataset.clone();
+        once.insert("uncountedBlocks", doc! {"$ne": id});
+        let mut less = uncounted(head);
+        less.insert("$push", doc! {"uncountedBlocks": id});
+        let long: Vec<String> = block::is_long(head).then(|| id.to_owned()).into_iter().collect();
+        let mut writes: Vec<Write> = long.iter().map(|id| self.left_to_the_sweep(id, now)).collect();
+        writes.extend([
+            Write::Update(self.datasets.clone(), once, less, Matches::Any),
+            Write::Delete(self.blocks.clone(), doc! {"_id": id}, Matches::Any),
+            Write::Update(
+                self.datasets.clone(),
+                of_dataset,
+                doc! {"$pull": {"uncountedBlocks": id}},
+                Matches::Any,
+            ),
+        ]);
+        transaction::run(&self.client, Transactions::Missing, &writes).await?;
+        self.remove_left(&long).await
     }
 
     /// Names a block to the sweep, which removes its parts if the removal of the block ends before it does so itself.
@@ -246,7 +284,7 @@ impl Store {
         Ok(old.len())
     }
 
-    /// Finishes the blocks that a crash left uncounted where the server has no transactions. Returns their number. It leaves blocks that
+    /// Finishes the blocks whose addition or removal a crash cut off where the server has no transactions. Returns their number. It leaves blocks that
     /// an instance claimed within a minute: two instances that count one block at the same time would count it twice.
     ///
     /// # Errors
@@ -262,7 +300,10 @@ impl Store {
             claim.insert("_id", head.get("_id").cloned());
             let claimed = self.blocks.update_one(claim, doc! {"$set": {"claimedAt": now}}).await?;
             if claimed.matched_count == 1 {
-                self.count_in(head).await?;
+                match head.get_bool("removed") {
+                    Ok(true) => self.count_out(head, now).await?,
+                    _ => self.count_in(head).await?,
+                }
                 repaired += 1;
             }
         }
@@ -308,7 +349,7 @@ fn changes(head: &Document, patch: block::Patch, stamps: Document) -> Result<Doc
 }
 
 /// The parts of a block, by their key.
-fn of_block(id: &str) -> Document {
+pub(super) fn of_block(id: &str) -> Document {
     doc! {"_id": {"$gte": {"block": id, "part": 0}, "$lte": {"block": id, "part": i32::MAX}}}
 }
 
@@ -320,6 +361,11 @@ fn unswept(id: &str) -> Document {
 /// Adds a head to the counts of its dataset.
 fn counted(head: &Document) -> Document {
     doc! {"$inc": {"size": super::lists::whole(head, "size") as i64, "numberOfFiles": block::file_count(head)}}
+}
+
+/// Subtracts a head from the counts of its dataset.
+fn uncounted(head: &Document) -> Document {
+    doc! {"$inc": {"size": -(super::lists::whole(head, "size") as i64), "numberOfFiles": -block::file_count(head)}}
 }
 
 impl BlockWriter<'_> {

@@ -3,13 +3,14 @@
 use bson::{Bson, DateTime, Document, RawDocumentBuf, doc};
 
 use super::error::{duplicates, encoded_bytes, fits, is_duplicate};
+use super::lists::shown;
 use super::transaction::{self, Matches, Outcome, Write};
 use super::{ACCESS_ATTEMPTS_MAX, Error, READ_MAX, Room, Store, room};
 use crate::Refusal;
 use crate::documents::block::INHERITED;
 use crate::documents::dataset::Patch;
-use crate::documents::history;
 use crate::documents::stamp::later;
+use crate::documents::{history, search};
 
 /// The maximum number of history entries of a dataset in an answer.
 const HISTORY_MAX: i64 = 100;
@@ -53,6 +54,22 @@ impl Store {
         Ok(refused)
     }
 
+    /// The number of these PIDs that exist.
+    ///
+    /// # Errors
+    /// The server failed.
+    pub async fn count_existing(&self, pids: &[String]) -> Result<u64, Error> {
+        Ok(self.datasets.count_documents(doc! {"_id": {"$in": pids}}).max_time(READ_MAX).await?)
+    }
+
+    /// The number of all datasets, from the statistics of the collection.
+    ///
+    /// # Errors
+    /// The server failed.
+    pub async fn estimated_count(&self) -> Result<u64, Error> {
+        Ok(self.datasets.estimated_document_count().await?)
+    }
+
     /// A dataset by its PID, in one read.
     ///
     /// # Errors
@@ -67,7 +84,8 @@ impl Store {
     /// The answer has no room, or the server failed.
     pub async fn dataset_in(&self, pid: &str, room: Room<'_>) -> Result<Option<Document>, Error> {
         let raw = self.datasets.clone_with_type::<RawDocumentBuf>();
-        let Some(raw) = raw.find_one(doc! {"_id": pid}).max_time(READ_MAX).await? else { return Ok(None) };
+        let found = raw.find_one(doc! {"_id": pid}).projection(shown(None)).max_time(READ_MAX);
+        let Some(raw) = found.await? else { return Ok(None) };
         room(raw.as_bytes().len())?;
         Ok(Some(Document::try_from(raw).map_err(mongodb::error::Error::from)?))
     }
@@ -86,21 +104,15 @@ impl Store {
     ) -> Result<Document, Error> {
         let before = stored.get("updatedAt").cloned().unwrap_or(Bson::Null);
         let at = later(&before, now);
-        let mut set = patch.set.clone();
-        set.extend(doc! {"updatedBy": user, "updatedAt": at});
-        let mut change = doc! {"$set": set.clone()};
-        if !patch.unset.is_empty() {
-            change.insert(
-                "$unset",
-                patch.unset.iter().map(|name| (name.clone(), Bson::from(""))).collect::<Document>(),
-            );
-        }
+        let stamps = doc! {"updatedBy": user, "updatedAt": at};
         let mut changed = stored.clone();
-        changed.extend(set);
+        changed.extend(patch.set.clone());
+        changed.extend(stamps.clone());
         patch.unset.iter().for_each(|name| drop(changed.remove(name)));
         if encoded_bytes(&changed) > encoded_bytes(stored) {
             fits(&changed)?;
         }
+        let change = change(patch, stamps, &changed);
         let id = stored.get("_id").cloned();
         let of_dataset = doc! {"datasetId": id.clone()};
         let filter = doc! {"_id": id, "updatedAt": before};
@@ -336,6 +348,24 @@ impl Store {
     pub async fn count_attachments(&self, pid: &str) -> Result<u64, Error> {
         Ok(self.attachments.count_documents(attached(pid)).max_time(READ_MAX).await?)
     }
+}
+
+/// A change of a dataset as the server gets it. `changed` is the dataset after it: the grams follow its texts.
+fn change(patch: &Patch, stamps: Document, changed: &Document) -> Document {
+    let mut set = patch.set.clone();
+    set.extend(stamps);
+    let mut unset: Document = patch.unset.iter().map(|name| (name.clone(), Bson::from(""))).collect();
+    if search::covers(patch.set.keys().chain(&patch.unset)) {
+        match search::grams(changed) {
+            Some(grams) => drop(set.insert(search::GRAMS, grams)),
+            None => drop(unset.insert(search::GRAMS, "")),
+        }
+    }
+    let mut change = doc! {"$set": set};
+    if !unset.is_empty() {
+        change.insert("$unset", unset);
+    }
+    change
 }
 
 /// The attachments of a dataset. SciCat names it in a relationship, older versions in `datasetId`.

@@ -1,11 +1,13 @@
 //! Pages the files of a dataset: a page reads the documents that hold its files, however many files there are.
 
 use bson::{Bson, Document, doc};
+use futures_util::TryStreamExt;
+use mongodb::Collection;
 
-use super::blocks::BLOCKS_MAX;
+use super::blocks::{BLOCKS_MAX, of_block};
 use super::lists::whole;
 use super::{Error, READ_MAX, Room, Store, room};
-use crate::documents::block::PART_STARTS;
+use crate::documents::block::{self, PART_STARTS};
 
 /// A page of files.
 #[derive(Clone, Debug, PartialEq)]
@@ -41,7 +43,10 @@ impl Store {
             doc! {"$addFields": {"fileCount": {"$ifNull": ["$fileCount", {"$size": listed}]}}},
             doc! {"$project": {"dataFileList": 0}},
         ];
-        let heads = room::read(self.blocks.aggregate(stages).max_time(READ_MAX).await?, room).await?;
+        let mut heads = room::read(self.blocks.aggregate(stages).max_time(READ_MAX).await?, room).await?;
+        for head in heads.iter_mut().filter(|head| block::is_long(head) && !head.contains_key(PART_STARTS)) {
+            self.find_starts(head).await?;
+        }
         let mut files = Vec::new();
         for slice in slices(&heads, skip, limit) {
             let head = &heads[slice.block];
@@ -49,6 +54,20 @@ impl Store {
         }
         let total = heads.iter().map(|head| whole(head, "fileCount")).sum();
         Ok(Files { files, total })
+    }
+
+    /// Finds the first file of each part of a block whose head does not name them, and keeps them in the head.
+    async fn find_starts(&self, head: &mut Document) -> Result<(), Error> {
+        let id = head.get_str("_id").unwrap_or_default().to_owned();
+        let own = lengths(&self.blocks, doc! {"_id": &id}).await?;
+        let (mut starts, mut next) = (Vec::new(), own.iter().sum::<i64>());
+        for files in lengths(&self.parts, of_block(&id)).await? {
+            starts.push(next);
+            next += files;
+        }
+        self.blocks.update_one(doc! {"_id": id}, doc! {"$set": {PART_STARTS: &starts}}).await?;
+        head.insert(PART_STARTS, starts);
+        Ok(())
     }
 
     async fn slice(&self, head: &Document, slice: Slice, room: Room<'_>) -> Result<Vec<Bson>, Error> {
@@ -67,6 +86,14 @@ impl Store {
             _ => Vec::new(),
         })
     }
+}
+
+/// The number of files in each document, in the order of their keys.
+async fn lengths(collection: &Collection<Document>, filter: Document) -> Result<Vec<i64>, Error> {
+    let files = doc! {"$size": {"$ifNull": ["$dataFileList", []]}};
+    let stages = [doc! {"$match": filter}, doc! {"$sort": {"_id": 1}}, doc! {"$project": {"files": files}}];
+    let found: Vec<Document> = collection.aggregate(stages).max_time(READ_MAX).await?.try_collect().await?;
+    Ok(found.iter().map(|document| whole(document, "files") as i64).collect())
 }
 
 /// The documents that hold a page of files, and the place of the page in each.

@@ -1,6 +1,7 @@
 //! Creates the indexes: those of SciCat, and further ones, so that no listed query scans a collection.
 //!
-//! SciCat's text index over all fields is left out: it tokenizes every value on every write. An existing one stays.
+//! SciCat's text index over all fields is left out: it tokenizes every value on every write. An existing one stays. Searches read an index of
+//! the grams of four texts.
 
 use bson::{Document, doc};
 use mongodb::error::ErrorKind;
@@ -8,6 +9,7 @@ use mongodb::options::IndexOptions;
 use mongodb::{Collection, IndexModel};
 
 use super::Store;
+use crate::documents::search::GRAMS;
 
 /// Indexes of datasets with one field, which SciCat has as well.
 const DATASET_SINGLE: [&str; 10] = [
@@ -57,6 +59,8 @@ fn of_datasets() -> Vec<IndexModel> {
         with(doc! {"pid": 1}, unique),
         with(doc! {"techniques.pid": 1}, sparse),
         plain(doc! {"updatedAt": 1, "_id": 1}),
+        // Not sparse: it also finds the datasets without grams.
+        plain(doc! {GRAMS: 1}),
     ];
     single.chain(by_date).chain(by_access).chain(others).collect()
 }

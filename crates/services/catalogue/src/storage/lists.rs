@@ -12,6 +12,7 @@ use super::cache::{Clock, Sized};
 use super::merge::Merge;
 use super::{Error, READ_MAX, Room, Store, indexes, room};
 use crate::documents::json;
+use crate::documents::search::GRAMS;
 use crate::query::facets::{Facet, Facets};
 use crate::query::page::{Cursor, Page};
 use crate::query::{Find, under};
@@ -66,13 +67,10 @@ impl Store {
         room: Room<'_>,
     ) -> Result<Vec<Document>, Error> {
         // The bounds of a page fit into 63 bits.
-        let mut request =
-            self.datasets.find(filter).skip(page.skip).limit(page.limit as i64).max_time(READ_MAX);
+        let request = self.datasets.find(filter).skip(page.skip).limit(page.limit as i64).max_time(READ_MAX);
+        let mut request = request.projection(shown(projection));
         if !page.sort.is_empty() {
             request = request.sort(page.sort.clone());
-        }
-        if let Some(projection) = projection {
-            request = request.projection(projection.clone());
         }
         room::read(request.await?, room).await
     }
@@ -161,6 +159,11 @@ impl Store {
         room(buckets.bytes)?;
         Ok(buckets.value)
     }
+}
+
+/// The fields to read: those of a query, or all except the grams, which no answer shows.
+pub(super) fn shown(projection: Option<&Document>) -> Document {
+    projection.cloned().unwrap_or_else(|| doc! {GRAMS: 0})
 }
 
 /// A whole number of any type that the server returns.

@@ -9,6 +9,7 @@ use std::collections::HashSet;
 use bson::{Bson, DateTime, Document, doc};
 use futures_util::{StreamExt, TryStreamExt, stream};
 
+use super::lists::shown;
 use super::{Error, READ_MAX, Room, Store, room};
 use crate::query::under;
 
@@ -79,10 +80,7 @@ impl Merge<'_> {
         let ids: Vec<&str> = page.iter().map(|key| key.id.as_str()).collect();
         // The access is checked again: it may have changed since the keys were read.
         let filter = doc! {"$and": [{"_id": {"$in": &ids}}, under(self.access, self.client)]};
-        let mut request = store.datasets.find(filter).max_time(READ_MAX);
-        if let Some(projection) = projection {
-            request = request.projection(projection.clone());
-        }
+        let request = store.datasets.find(filter).projection(shown(projection)).max_time(READ_MAX);
         let mut documents = room::read(request.await?, room).await?;
         let place =
             |document: &Document| ids.iter().position(|id| document.get_str("_id").is_ok_and(|it| it == *id));

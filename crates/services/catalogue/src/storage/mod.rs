@@ -8,15 +8,18 @@ mod cache;
 mod datasets;
 mod error;
 mod files;
+mod follow;
 mod indexes;
 mod keys;
 mod lists;
 mod locks;
 mod merge;
 mod room;
+mod search;
 mod secret;
 mod sizes;
 mod transaction;
+mod updates;
 
 pub use blocks::BlockWriter;
 pub use cache::Clock;

@@ -52,11 +52,16 @@ impl Store {
         Err(Error::Changed)
     }
 
-    /// Counts the blocks. A block that is marked as uncounted counts only if the dataset remembers it.
+    /// Counts the blocks. A block whose addition is not finished counts only if the dataset remembers it, and one whose removal is not finished
+    /// until the dataset remembers it.
     async fn counted(&self, pid: &str, remembered: Option<&Bson>) -> Result<Counts, Error> {
         let remembered = remembered.and_then(Bson::as_array).cloned().unwrap_or_default();
-        let is_counted = doc! {"$or": [{"uncounted": {"$ne": true}}, {"_id": {"$in": remembered}}]};
-        let files = doc! {"$ifNull": ["$fileCount", {"$size": "$dataFileList"}]};
+        let is_counted = doc! {"$or": [
+            {"uncounted": {"$ne": true}},
+            {"removed": {"$ne": true}, "_id": {"$in": &remembered}},
+            {"removed": true, "_id": {"$nin": &remembered}},
+        ]};
+        let files = doc! {"$ifNull": ["$fileCount", {"$size": {"$ifNull": ["$dataFileList", []]}}]};
         let stages = [
             doc! {"$match": {"$and": [{"datasetId": pid}, is_counted]}},
             doc! {"$project": {"size": 1, "files": files}},

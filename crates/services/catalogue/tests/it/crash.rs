@@ -1,6 +1,7 @@
 //! Tests crashes: of the service between two writes, and of the server during them.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use bson::{Document, doc};
@@ -10,7 +11,7 @@ use plimsoll_host::Profile;
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
 
-use crate::samples::{add, any, at, catalogue, counts, create};
+use crate::samples::{add, any, at, catalogue, counts, create, without_transactions};
 use crate::server;
 
 /// The states that a crash leaves where the server has no transactions: after the head is stored, after the counts are added, and after
@@ -69,6 +70,64 @@ async fn a_verification_between_two_steps_keeps_the_size_right() {
         store.verify(&pid).await.unwrap();
         store.repair(at(0)).await.unwrap();
         assert_eq!(counts(&store, &pid).await, (15, 5), "after {steps} steps");
+    }
+}
+
+/// A store without transactions whose command of this number, from 0 on, is cut off: the server gets it, and `cut` resolves before its
+/// answer.
+async fn with_cut_at(name: &str, number: usize) -> (Store, Arc<Notify>) {
+    let cut = Arc::new(Notify::new());
+    let (seen, commands) = (cut.clone(), AtomicUsize::new(0));
+    let database = server::watched(name, move |started| {
+        let is_write = ["update", "delete"].contains(&started.command_name.as_str());
+        if is_write && commands.fetch_add(1, Ordering::Relaxed) == number {
+            seen.notify_one();
+        }
+    });
+    (Store::of(&database.await, Transactions::Missing), cut)
+}
+
+/// A removal whose service dies after any of its steps is finished by a repair, which may be repeated.
+#[tokio::test]
+async fn a_removal_of_a_block_that_is_cut_off_between_two_steps_is_finished_once() {
+    const MINUTE_MS: i64 = 60_000;
+    for (number, step) in ["mark", "subtract", "remove"].into_iter().enumerate() {
+        let name = format!("cut_off_{step}");
+        let store = without_transactions(&name).await;
+        let dataset = create(&store, "a", 1).await;
+        add(&store, &dataset, "1", 5).await.unwrap();
+        add(&store, &dataset, "2", 2).await.unwrap();
+        let blocks = server::database(server::shared(), &name).await.collection::<Document>("OrigDatablock");
+        let head = blocks.find_one(doc! {"_id": "1"}).await.unwrap().unwrap();
+        let (dying, cut) = with_cut_at(&name, number).await;
+        tokio::select! {
+            biased;
+            () = cut.notified() => (),
+            result = dying.delete_block(&head, at(0)) => panic!("{step}: {result:?}"),
+        }
+        let stored = async {
+            loop {
+                let left = blocks.find_one(doc! {"_id": "1"}).await.unwrap();
+                let is_marked = left.as_ref().is_some_and(|it| it.contains_key("removed"));
+                let done = match step {
+                    "mark" => is_marked,
+                    "subtract" => counts(&store, "a").await == (6, 2),
+                    _ => left.is_none(),
+                };
+                if done {
+                    break;
+                }
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(20), stored).await.unwrap();
+        assert!(store.verify("a").await.unwrap().is_right(), "after {step}");
+        for _ in 0..2 {
+            store.repair(at(MINUTE_MS + 1)).await.unwrap();
+            assert_eq!(counts(&store, "a").await, (6, 2), "after {step}");
+            assert_eq!(store.count_blocks("a").await.unwrap(), 1, "after {step}");
+        }
+        assert!(store.verify("a").await.unwrap().is_right(), "after {step}");
     }
 }
 

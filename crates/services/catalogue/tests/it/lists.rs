@@ -24,7 +24,7 @@ async fn filled(name: &str) -> Store {
 
 fn user(groups: &[&str]) -> Caller {
     let groups = groups.iter().map(|&group| group.into()).collect();
-    Caller::User(User { id: "1".into(), username: "ann".into(), email: "ann@x.org".into(), groups })
+    Caller::User(User { username: "ann".into(), email: "ann@x.org".into(), groups, ..User::default() })
 }
 
 fn access(caller: &Caller) -> Document {

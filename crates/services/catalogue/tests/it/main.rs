@@ -5,9 +5,11 @@
 mod blocks;
 mod crash;
 mod datasets;
+mod fill;
 mod keys;
 mod lists;
 mod plans;
 mod samples;
+mod search;
 mod server;
 mod web;

@@ -150,12 +150,14 @@ async fn send_all(store: &Store) {
     let groups = vec!["g1".to_owned(), "h2".to_owned()];
     store.metadata_keys(Some(&groups), "a", 10).await.unwrap();
     store.metadata_keys(None, "a", 10).await.unwrap();
-    let user = User { id: "1".into(), username: "ann".into(), email: "ann@x.org".into(), groups };
+    let user = User { username: "ann".into(), email: "ann@x.org".into(), groups, ..User::default() };
     let rules = Rules::new(Roles { admin_groups: vec!["admin".into()], ..Roles::default() });
     for caller in [Caller::Anonymous, Caller::User(user)] {
         lists(store, &rules.read_filter(&caller)).await;
     }
     store.count(&doc! {}, &doc! {}, None, &|| NOW_MS).await.unwrap();
+    searches(store, &doc! {}).await;
+    store.index_texts(at(60_000)).await.unwrap();
     let of_all =
         facets::translate(None, Some(r#"["type","ownerGroup","creationTime","isPublished","owner"]"#));
     store.facets(&doc! {}, &of_all.unwrap(), &|| NOW_MS, &any).await.unwrap();
@@ -188,11 +190,21 @@ async fn lists(store: &Store, access: &Document) {
     let published = r#"{"mode":{},"pid":"p/1"}"#;
     let limits = r#"{"skip":0,"limit":25,"order":"creationTime:desc"}"#;
     store.list(access, &full::translate(Some(published), Some(limits)).unwrap(), None, &any).await.unwrap();
+    searches(store, access).await;
     store.count(access, &doc! {}, Some(10_000), &|| NOW_MS).await.unwrap();
     let facets =
         facets::translate(Some(r#"{"type":["raw"]}"#), Some(r#"["type","keywords","creationTime"]"#))
             .unwrap();
     store.facets(access, &facets, &|| NOW_MS, &any).await.unwrap();
+}
+
+/// A text search, in any order and by date, and its total.
+async fn searches(store: &Store, access: &Document) {
+    for limits in ["{}", r#"{"limit":25,"order":"creationTime:desc"}"#] {
+        let search = full::translate(Some(r#"{"text":"can 0012"}"#), Some(limits)).unwrap();
+        store.list(access, &search, None, &any).await.unwrap();
+        store.count(access, &search.filter, None, &|| NOW_MS).await.unwrap();
+    }
 }
 
 #[tokio::test]

@@ -51,10 +51,11 @@ pub fn stored(pid: &str, number: usize) -> Document {
     dataset::create(&body(pid, number), Version::V4, &creation).unwrap()
 }
 
-/// Stores a dataset.
+/// Stores a dataset, and returns it as a reader gets it.
 pub async fn create(store: &Store, pid: &str, number: usize) -> Document {
-    let dataset = stored(pid, number);
+    let mut dataset = stored(pid, number);
     store.create(&dataset).await.unwrap();
+    dataset.remove("searchGrams");
     dataset
 }
 

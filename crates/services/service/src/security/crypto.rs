@@ -3,9 +3,12 @@
 use jsonwebtoken::crypto::{CryptoProvider, JwtSigner, JwtVerifier, KeyUtils};
 use jsonwebtoken::errors::{Error, ErrorKind};
 use jsonwebtoken::signature::{self, Signer, Verifier};
-use jsonwebtoken::{Algorithm, DecodingKey, EncodingKey};
+use jsonwebtoken::{Algorithm, DecodingKey, DecodingKeyKind, EncodingKey};
 use ring::hmac;
-use ring::signature::{ED25519, UnparsedPublicKey};
+use ring::signature::{
+    ECDSA_P256_SHA256_FIXED, ED25519, RSA_PKCS1_2048_8192_SHA256, RsaPublicKeyComponents, UnparsedPublicKey,
+    VerificationAlgorithm,
+};
 
 static PROVIDER: CryptoProvider = CryptoProvider {
     signer_factory: signer,
@@ -26,10 +29,15 @@ fn signer(algorithm: &Algorithm, key: &EncodingKey) -> Result<Box<dyn JwtSigner>
 }
 
 fn verifier(algorithm: &Algorithm, key: &DecodingKey) -> Result<Box<dyn JwtVerifier>, Error> {
+    if let (Algorithm::RS256, DecodingKeyKind::RsaModulusExponent { n, e }) = (algorithm, key.kind()) {
+        return Ok(Box::new(Rsa(RsaPublicKeyComponents { n: n.clone(), e: e.clone() })));
+    }
     let bytes = key.try_get_as_bytes()?;
+    let public = |of: &'static dyn VerificationAlgorithm| UnparsedPublicKey::new(of, bytes.to_vec());
     match algorithm {
         Algorithm::HS256 => Ok(Box::new(Secret(hmac::Key::new(hmac::HMAC_SHA256, bytes)))),
-        Algorithm::EdDSA => Ok(Box::new(Public(UnparsedPublicKey::new(&ED25519, bytes.to_vec())))),
+        Algorithm::EdDSA => Ok(Box::new(Public(public(&ED25519), *algorithm))),
+        Algorithm::ES256 => Ok(Box::new(Public(public(&ECDSA_P256_SHA256_FIXED), *algorithm))),
         _ => Err(ErrorKind::InvalidAlgorithm.into()),
     }
 }
@@ -60,7 +68,7 @@ impl JwtVerifier for Secret {
     }
 }
 
-struct Public(UnparsedPublicKey<Vec<u8>>);
+struct Public(UnparsedPublicKey<Vec<u8>>, Algorithm);
 
 impl Verifier<Vec<u8>> for Public {
     fn verify(&self, message: &[u8], signature: &Vec<u8>) -> Result<(), signature::Error> {
@@ -70,6 +78,21 @@ impl Verifier<Vec<u8>> for Public {
 
 impl JwtVerifier for Public {
     fn algorithm(&self) -> Algorithm {
-        Algorithm::EdDSA
+        self.1
+    }
+}
+
+struct Rsa(RsaPublicKeyComponents<Vec<u8>>);
+
+impl Verifier<Vec<u8>> for Rsa {
+    fn verify(&self, message: &[u8], signature: &Vec<u8>) -> Result<(), signature::Error> {
+        let verified = self.0.verify(&RSA_PKCS1_2048_8192_SHA256, message, signature);
+        verified.map_err(|_| signature::Error::new())
+    }
+}
+
+impl JwtVerifier for Rsa {
+    fn algorithm(&self) -> Algorithm {
+        Algorithm::RS256
     }
 }

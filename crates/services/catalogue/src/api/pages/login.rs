@@ -9,8 +9,8 @@ use plimsoll_service::{Routes, page, reply};
 use super::{Shown, answered, header};
 use crate::Refusal;
 use crate::api::action::{Of, Reply, Request, action};
-use crate::api::auth::{LOGIN_BYTES_MAX, authenticated};
-use crate::api::identity::{COOKIE_NAME, Claims};
+use crate::api::auth::{LOGIN_BYTES_MAX, authenticated, token};
+use crate::api::identity::COOKIE_NAME;
 use crate::api::state::State;
 
 action!(Page, GET "/login", "login_page", Nothing, "The page to log in", |_| async { answered(Ok(form(None)), None) });
@@ -55,9 +55,7 @@ async fn login(request: Request) -> Result<Reply, Refusal> {
         Err(other) => return Err(other),
     };
     let state = request.state();
-    let life_s = i64::try_from(state.token.duration().as_secs()).unwrap_or(i64::MAX);
-    let claims = Claims::new(user, request.now().timestamp_millis(), life_s);
-    let token = state.sessions.sign(&claims).ok_or(Refusal::Unauthorized)?;
+    let (token, life_s) = token(state, user, request.now())?;
     to_the_list(&token, life_s, state.is_secure)
 }
 

@@ -6,6 +6,7 @@ use serde_json::{Map, Value};
 use super::{COUNTED, KEPT, REQUIRED, Version, classification, defaults, is_email, new_lifecycle};
 use crate::Refusal;
 use crate::documents::schema::{self, Kind};
+use crate::documents::search;
 use crate::documents::value::typed;
 use crate::refusal::{FAULTS_MAX, shortened};
 
@@ -53,6 +54,9 @@ pub fn create(body: &Value, version: Version, creation: &Creation<'_>) -> Result
     for (by, at) in [("createdBy", "createdAt"), ("updatedBy", "updatedAt")] {
         stored.insert(by, creation.by);
         stored.insert(at, creation.at);
+    }
+    if let Some(grams) = search::grams(&stored) {
+        stored.insert(search::GRAMS, grams);
     }
     Ok(stored)
 }

@@ -4,10 +4,10 @@ use bson::{Bson, Document};
 use serde_json::{Map, Value};
 
 use super::Version;
-use crate::documents::{json, metadata, schema};
+use crate::documents::{json, metadata, schema, search};
 
 /// The fields of a stored dataset that no answer has.
-pub const INTERNAL: [&str; 4] = ["_id", "__v", "uncountedBlocks", "attachmentChanges"];
+pub const INTERNAL: [&str; 5] = ["_id", "__v", "uncountedBlocks", "attachmentChanges", search::GRAMS];
 
 /// The body of a stored dataset. In version 3, some lists also have a name for their first element.
 pub fn show(document: &Document, version: Version) -> Map<String, Value> {
@@ -48,7 +48,7 @@ mod tests {
     #[test]
     fn a_dataset_is_shown_in_both_versions() {
         let stored = doc! {
-            "_id": "a/b", "pid": "a/b", "__v": 0, "uncountedBlocks": ["x"], "attachmentChanges": 1, "proposalIds": ["p", "q"], "sampleIds": [],
+            "_id": "a/b", "pid": "a/b", "__v": 0, "uncountedBlocks": ["x"], "attachmentChanges": 1, "searchGrams": [5], "proposalIds": ["p", "q"], "sampleIds": [],
             "createdAt": DateTime::from_millis(0), "scientificMetadata": {"a%2Eb": {"value": 1}},
         };
         let v4 = json!({

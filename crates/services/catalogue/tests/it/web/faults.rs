@@ -163,3 +163,20 @@ async fn a_large_dataset_can_be_changed_and_removed() {
     ann.get(path).await.is(404);
     service.stop().await;
 }
+
+#[tokio::test]
+async fn a_write_is_answered_whatever_the_client_has() {
+    let service = serve("none_match", "").await;
+    let mut ann = Client::user(service.address(), "ann").await;
+    ann.post("/api/v3/datasets", &raw("p/1")).await.is(201);
+    let any = [("if-none-match", "*")];
+    let path = "/api/v3/datasets/p%2F1";
+    let changed = ann.patch(path, &any, &json!({"description": "d"})).await.is(200);
+    assert_eq!(changed["description"], "d");
+    ann.send("POST", "/api/v4/datasets/p%2F1/size/verify", &any, b"").await.is(200);
+    ann.send("POST", "/api/v3/datasets/isvalid", &any, raw("p/2").to_string().as_bytes()).await.is(200);
+    assert_eq!(ann.send("GET", path, &any, b"").await.status, 304);
+    let mut cleaner = Client::user(service.address(), "cleaner").await;
+    assert_eq!(cleaner.send("DELETE", path, &any, b"").await.is(200)["pid"], "p/1");
+    service.stop().await;
+}

@@ -88,3 +88,30 @@ async fn files_of_others_and_unclear_queries_are_refused() {
     stranger.get(&v3("fullquery/files", 0, 1)).await.is(403);
     service.stop().await;
 }
+
+/// A head that an earlier version has stored does not name the first file of each part.
+#[tokio::test]
+async fn a_long_block_without_the_places_of_its_parts_is_paged_and_gets_them() {
+    const LONG: usize = 60_000;
+    let service = serve("files_placeless", "").await;
+    let mut ann = Client::user(service.address(), "ann").await;
+    ann.post("/api/v3/datasets", &raw("p/1")).await.is(201);
+    ann.send("POST", PATH, &LINES, lines(LONG).as_bytes()).await.is(201);
+    let blocks = service.context().state.database.collection::<Document>("OrigDatablock");
+    let before = blocks.find_one(doc! {}).await.unwrap().unwrap();
+    assert!(before.get_array("partStarts").is_ok_and(|starts| !starts.is_empty()));
+    blocks.update_one(doc! {}, doc! {"$unset": {"partStarts": ""}}).await.unwrap();
+    for skip in [0, 29_990, LONG - 5] {
+        let rows = ann.get(&v3("fullquery/files", skip, 5)).await.is(200);
+        let paths: Vec<&str> = rows
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|row| row["dataFileList"]["path"].as_str().unwrap())
+            .collect();
+        let expected: Vec<String> = (skip..skip + 5).map(|n| format!("{n:08}.dat")).collect();
+        assert_eq!(paths, expected, "{skip}");
+    }
+    assert_eq!(blocks.find_one(doc! {}).await.unwrap().unwrap(), before);
+    service.stop().await;
+}

@@ -1,0 +1,14 @@
+//! Logs users in at an issuer of OpenID Connect: the authorization code flow with PKCE (RFC 7636), a state and a nonce.
+//!
+//! * [`Section`]: its settings; [`Provider`]: the issuer, with its endpoints and keys.
+//! * [`Pending`]: a login that a browser has begun.
+
+mod claims;
+mod fetch;
+mod pending;
+mod provider;
+mod section;
+
+pub use pending::Pending;
+pub use provider::{Fault, Now, Provider};
+pub use section::Section;

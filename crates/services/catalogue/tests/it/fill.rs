@@ -1,0 +1,48 @@
+//! Tests the fill of a database.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use bson::{Document, doc};
+use plimsoll_catalogue::fill::{Fill, fill};
+
+use crate::samples::NOW_MS;
+use crate::server;
+
+const ORDER: Fill = Fill { seed: 1, end_ms: NOW_MS, datasets: 1_200, fields: 2 };
+
+/// A fill that was interrupted sends the incomplete batches again, and changes nothing that exists.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_interrupted_fill_continues() {
+    let inserts: Arc<AtomicUsize> = Arc::default();
+    let counted = inserts.clone();
+    let database = server::watched("fill_continued", move |started| {
+        counted.fetch_add(usize::from(started.command_name == "insert"), Ordering::Relaxed);
+    });
+    let database = database.await;
+    let mut said = Vec::new();
+    fill(&database, &ORDER, &mut |message| said.push(message)).await.unwrap();
+    assert_eq!(
+        (said.as_slice(), inserts.swap(0, Ordering::Relaxed)),
+        (&["creating the indexes".to_owned()][..], 3)
+    );
+    let datasets = database.collection::<Document>("Dataset");
+    let whole = datasets.find_one(doc! {"_id": "PID.SAMPLE.PREFIX/predefined_700"}).await.unwrap().unwrap();
+    datasets
+        .delete_many(
+            doc! {"_id": {"$in": [whole.get_str("_id").unwrap(), "PID.SAMPLE.PREFIX/predefined_1199"]}},
+        )
+        .await
+        .unwrap();
+    datasets
+        .update_one(doc! {"_id": "PID.SAMPLE.PREFIX/predefined_701"}, doc! {"$set": {"owner": "kept"}})
+        .await
+        .unwrap();
+    fill(&database, &ORDER, &mut |message| said.push(message)).await.unwrap();
+    assert_eq!(said[1], "continuing: the database has 1198 datasets");
+    assert_eq!(inserts.load(Ordering::Relaxed), 2, "the first batch is complete");
+    assert_eq!(datasets.count_documents(doc! {}).await.unwrap(), 1_200);
+    assert_eq!(datasets.find_one(doc! {"_id": whole.get("_id").cloned()}).await.unwrap().unwrap(), whole);
+    let kept = datasets.find_one(doc! {"_id": "PID.SAMPLE.PREFIX/predefined_701"}).await.unwrap().unwrap();
+    assert_eq!(kept.get_str("owner").unwrap(), "kept");
+}
