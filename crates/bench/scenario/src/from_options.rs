@@ -317,6 +317,11 @@ mod tests {
                 "--update: $set.a.$int.min: expected",
                 "  {$set: {a: {$int: {min: x}}}}\n                          ^",
             ),
+            (
+                update("{$set: {a: 99223372036854775808}}"),
+                "--update: a whole number has at most 64 bits",
+                "  {$set: {a: 99223372036854775808}}\n             ^",
+            ),
             (update("{seen: 1}"), "`seen` is no operator", "  {seen: 1}\n   ^"),
             (update("[1]"), "--update: ", "  [1]\n  ^"),
             (update("{one_of: 5}"), "`one_of` takes a list of updates", "  {one_of: 5}\n   ^"),

@@ -1,16 +1,12 @@
 //! Overrides one value of a scenario with `--set path=value`.
 
 use anyhow::{Context, anyhow, bail};
-use plimsoll_yaml::{Fault, Slip};
+use plimsoll_yaml::Slip;
 use serde_json::{Map, Value};
 
+use super::oversize_number::oversize_number;
 use super::redacted_errors::{rendered, unsaid};
 use crate::secret;
-
-/// The fault of a whole number that a value without a type would keep as a double. It does not repeat the number, which may be
-/// a secret.
-pub const OVERSIZE_NUMBER: &str = "a whole number has at most 64 bits: in a document, write {$numberDecimal: '…'} to keep all digits or \
-     {$numberDouble: '…'} for the nearest double; write a text in quotes";
 
 /// Sets the value at a dotted path; numbers index lists.
 ///
@@ -31,12 +27,8 @@ pub fn assigned<'a>(assignment: &'a str, example: &str) -> anyhow::Result<(&'a s
         let repeated = secret::repeated(assignment);
         bail!("--set {repeated}: write path=value, for example --set {example}");
     };
-    let slip = match (plimsoll_yaml::place_of_oversize_number(text), plimsoll_yaml::value(text)) {
-        (None, Ok(value)) => return Ok((path, value)),
-        (_, Err(slip)) => slip,
-        (place, Ok(_)) => Slip { fault: Fault::Said(OVERSIZE_NUMBER.into()), place, key: None },
-    };
-    Err(unreadable(path, text, &slip))
+    let read = oversize_number(text).map_or_else(|| plimsoll_yaml::value(text), Err);
+    read.map(|value| (path, value)).map_err(|slip| unreadable(path, text, &slip))
 }
 
 /// The error for an invalid value. A value that may hold a secret is not repeated.

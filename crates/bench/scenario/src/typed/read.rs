@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use super::overrides::OVERSIZE_NUMBER;
+use super::oversize_number::oversize_number;
 use super::redacted_errors::{of_tree, rendered};
 use super::{Kind, Scenario, builtins, mistaken_name, mistaken_text, overrides};
 use crate::secret;
@@ -145,7 +145,9 @@ pub fn load(name: &str, assignments: &[String], seed: Option<u64>) -> anyhow::Re
 /// # Errors
 /// When the scenario or an override is invalid. The error names the place.
 pub fn load_text(source: Text, assignments: &[String], seed: Option<u64>) -> anyhow::Result<Loaded> {
-    check_numbers(&source)?;
+    if let Some(slip) = oversize_number(&source.text) {
+        bail!("{}: {}", source.origin, rendered(&slip, &source.text, &source.origin));
+    }
     let mut scenario = parse::<Scenario>(&source.text, &source.origin)?;
     if !assignments.is_empty() {
         scenario = parse_with(&source.text, &source.origin, assignments)?;
@@ -158,14 +160,6 @@ pub fn load_text(source: Text, assignments: &[String], seed: Option<u64>) -> any
     }
     let (name, base) = (source.name.clone(), source.base.clone());
     Ok(Loaded { name, scenario, base, source: Arc::new(source), assignments: assignments.into() })
-}
-
-/// Refuses whole numbers that would lose digits: a value without a type keeps such a number as a double.
-fn check_numbers(source: &Text) -> anyhow::Result<()> {
-    let Text { origin, text, .. } = source;
-    let Some(place) = plimsoll_yaml::place_of_oversize_number(text) else { return Ok(()) };
-    let slip = Slip { fault: Fault::Said(OVERSIZE_NUMBER.into()), place: Some(place), key: None };
-    Err(anyhow!("{origin}: {}", rendered(&slip, text, origin)))
 }
 
 /// The text of a file, with its origin.
@@ -316,6 +310,7 @@ fn parse<T: DeserializeOwned>(text: &str, origin: &str) -> anyhow::Result<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::typed::oversize_number::OVERSIZE_NUMBER;
 
     const SOUND: &str = "title: t\ndocument: {a: 1}\nphases:\n  - load:\n      insert: {operation: {insert: {batch: 10}}, arrivals: {closed: {writers: 2}}}\n    stop: {documents: 1_000}\n";
 

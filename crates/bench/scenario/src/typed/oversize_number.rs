@@ -1,0 +1,13 @@
+//! Refuses whole numbers that would lose digits: a value without a type keeps a number of more than 64 bits as a double.
+
+use plimsoll_yaml::{Fault, Slip};
+
+/// The fault. It does not repeat the number, which may be a secret.
+pub const OVERSIZE_NUMBER: &str = "a whole number has at most 64 bits: in a document, write {$numberDecimal: '…'} to keep all digits or \
+     {$numberDouble: '…'} for the nearest double; write a text in quotes";
+
+/// The first such number in a text.
+pub fn oversize_number(text: &str) -> Option<Slip> {
+    let place = plimsoll_yaml::place_of_oversize_number(text)?;
+    Some(Slip { fault: Fault::Said(OVERSIZE_NUMBER.to_owned()), place: Some(place), key: None })
+}
