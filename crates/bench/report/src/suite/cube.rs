@@ -6,8 +6,11 @@ use plimsoll_measure::suite::{Figures, Suite};
 use super::tables::time;
 use crate::tables::{Cell, Table, left, right};
 
-/// The percentiles of each row.
-const PERCENTILES: [(&str, fn(&Figures) -> Option<Spread>); 5] = [
+/// A row of a size: its name, and its figure of a test.
+type Percentile = (&'static str, fn(&Figures) -> Option<Spread>);
+
+/// The rows of each size.
+const PERCENTILES: [Percentile; 5] = [
     ("p50", |it| it.p50_ns),
     ("p95", |it| it.p95_ns),
     ("p99", |it| it.p99_ns),
@@ -25,7 +28,7 @@ pub(super) fn cube(suite: &Suite) -> Option<Table> {
     }
     let columns =
         ["", "response"].map(left).into_iter().chain(rates.iter().map(|rate| right((*rate).to_owned())));
-    let row = |size: &str, (name, pick): (&str, fn(&Figures) -> Option<Spread>)| -> Vec<Cell> {
+    let row = |size: &str, (name, pick): Percentile| -> Vec<Cell> {
         let test = |rate: &&str| suite.tests.iter().find(|test| test.name == format!("{size}-{rate}"));
         let cells = rates.iter().map(|rate| time(test(rate).and_then(|test| test.figures.as_ref()), pick));
         [Cell::from(size.to_owned()), name.to_owned().into()].into_iter().chain(cells).collect()
