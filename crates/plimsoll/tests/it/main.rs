@@ -31,6 +31,7 @@ mod http_matrix;
 mod http_read_back;
 mod inspect;
 mod iot;
+mod manifests;
 mod matrix;
 mod merge;
 mod merge_loads;

@@ -27,8 +27,13 @@ impl Service {
 
     /// Starts the service with this name and waits for its address.
     pub fn of(name: &str, args: &[&str]) -> Self {
+        Self::at("127.0.0.1:0", name, args)
+    }
+
+    /// Starts a service that listens on an address.
+    pub fn at(listen: &str, name: &str, args: &[&str]) -> Self {
         let mut process = plimsoll()
-            .args(["serve", name, "--listen", "127.0.0.1:0"])
+            .args(["serve", name, "--listen", listen])
             .args(args)
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
