@@ -3,7 +3,7 @@
 
 use std::process::Command;
 
-use plimsoll_install::Cache;
+use plimsoll_host::Cache;
 use serde_json::json;
 
 use crate::catalogue::{self, of_guide};
