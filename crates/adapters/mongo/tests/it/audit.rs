@@ -62,6 +62,7 @@ fn audited_within(
         source: None,
         id: IdForm::ObjectId,
         counters: None,
+        effects: None,
         index_documents_max,
         index_time_max,
         lag_max: Duration::from_millis(50),
