@@ -4,13 +4,11 @@
 use bson::{RawDocument, doc, rawdoc};
 
 use super::store::{Commit, Open, Store};
-use super::update;
+use super::update::{self, WRITE_CONCERN_FAILED};
 use crate::serve::{Request, reply};
 
 /// MongoDB's error code for a write conflict.
 const WRITE_CONFLICT: i32 = 112;
-/// MongoDB's error code for a write concern that is not fulfilled.
-pub(super) const WRITE_CONCERN_FAILED: i32 = 64;
 
 /// Whether a command is part of a transaction.
 pub(crate) fn is_part(request: &Request<'_>) -> bool {

@@ -4,8 +4,10 @@ use bson::{Bson, Document, RawDocument, RawDocumentBuf, rawdoc};
 
 use super::filter::Filter;
 use super::store::Store;
-use super::transaction::WRITE_CONCERN_FAILED;
 use crate::serve::{Request, reply};
+
+/// MongoDB's error code for a write concern that is not fulfilled.
+pub(super) const WRITE_CONCERN_FAILED: i32 = 64;
 
 /// Why an update is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,13 +7,12 @@
 use std::collections::BTreeMap;
 
 use bson::Bson;
-use plimsoll_document::{Encoded, STAMP_FIELD, Source, Template};
+use plimsoll_document::{Encoded, Identity, STAMP_FIELD, Source, Template};
 use plimsoll_element::{Element, find, valid};
 use plimsoll_ledger::{KINDS_MAX, Version};
 
 use super::counter::{Differs, integer};
 use super::{Context, constant};
-use crate::operation_builder::identity;
 use crate::scenario::{
     self, Delete, FindAndModify, Operation, ReadModifyWrite, Transaction, Update, Updates,
 };
@@ -243,7 +242,8 @@ impl Builder<'_> {
     /// Drops the rules of fields whose inserted value has another type.
     fn check_inserted(&mut self, source: Option<&Source>) {
         let mut inserted = Vec::new();
-        let identity = identity(self.context.run, 0);
+        let receipt = self.context.run.receipt(0);
+        let identity = Identity { id: receipt.to_object_id(), stamp: receipt.stamp() };
         let encoded = source.map(|source| source.encode_version(0, 0, &identity, &mut inserted));
         for (field, changes) in &mut self.fields {
             let found =
