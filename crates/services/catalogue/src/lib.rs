@@ -22,6 +22,7 @@ pub mod serve;
 pub mod settings;
 pub mod storage;
 
+mod file;
 mod mixed;
 mod moment;
 mod refusal;

@@ -1,6 +1,5 @@
 //! Reads and checks the settings of the catalogue.
 
-use std::fs;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
@@ -15,10 +14,8 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::access::Roles;
 use crate::accounts::{Accounts, Hashed};
-use crate::oidc;
+use crate::{file, oidc};
 
-/// The largest file that the settings name.
-const FILE_BYTES_MAX: u64 = 1 << 20;
 /// The minimum length of the secret of tokens, in bytes.
 const SECRET_BYTES: usize = 32;
 
@@ -208,7 +205,7 @@ impl Typed {
         let mut accounts = match &self.login.accounts_file {
             None => Accounts::default(),
             Some(path) => {
-                let json = file(&base.join(path)).map_err(login)?;
+                let json = file::read(&base.join(path)).map_err(login)?;
                 let json = String::from_utf8(json).map_err(|_| login(format!("{path:?} is not UTF-8")))?;
                 Accounts::read(&json).map_err(|why| login(format!("{path:?}: {why}")))?
             }
@@ -221,7 +218,7 @@ impl Typed {
         }
         let secret = match &self.login.secret_file {
             None => random_secret().map_err(login)?,
-            Some(path) => file(&base.join(path)).map_err(login)?.trim_ascii().to_vec(),
+            Some(path) => file::read(&base.join(path)).map_err(login)?.trim_ascii().to_vec(),
         };
         if secret.len() < SECRET_BYTES {
             return Err(login(format!("the secret is too short: give it {SECRET_BYTES} bytes or more")));
@@ -250,15 +247,6 @@ impl Datasets {
     }
 }
 
-/// The content of a file that the settings name.
-pub(crate) fn file(path: &Path) -> Result<Vec<u8>, String> {
-    let size = fs::metadata(path).map_err(|error| format!("{path:?} cannot be read ({error})"))?.len();
-    if size > FILE_BYTES_MAX {
-        return Err(format!("{path:?} is larger than {FILE_BYTES_MAX} bytes: name the right file"));
-    }
-    fs::read(path).map_err(|error| format!("{path:?} cannot be read ({error})"))
-}
-
 fn random_secret() -> Result<Vec<u8>, String> {
     let mut secret = vec![0; SECRET_BYTES];
     SystemRandom::new().fill(&mut secret).map_err(|_| "the system gives no random bytes".to_owned())?;
@@ -267,6 +255,8 @@ fn random_secret() -> Result<Vec<u8>, String> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use bson::{Bson, Document};
+use bson::{Bson, Document, doc};
 
 use crate::mixed::mixed;
 
@@ -41,6 +41,11 @@ pub fn grams(dataset: &Document) -> Option<Vec<Bson>> {
         }
     }
     Some(found.into_iter().map(Bson::Int32).collect())
+}
+
+/// The fields to read: those of a query, or all except the grams, which no answer shows.
+pub fn shown(projection: Option<&Document>) -> Document {
+    projection.cloned().unwrap_or_else(|| doc! {GRAMS: 0})
 }
 
 /// Some grams of a word, spread over it; none if it is shorter than a gram. The last one comes first: names often begin alike, and a
@@ -92,7 +97,6 @@ fn single(mut characters: impl Iterator<Item = char>) -> Option<char> {
 
 #[cfg(test)]
 mod tests {
-    use bson::doc;
     use proptest::prelude::*;
 
     use super::*;

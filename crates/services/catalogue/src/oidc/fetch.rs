@@ -13,8 +13,8 @@ use plimsoll_net::{Destination, Tls, connect};
 use serde_json::Value;
 use tokio::sync::Semaphore;
 
-use super::provider::Fault;
-use super::section::url_fault;
+use super::fault::Fault;
+use super::url::url_fault;
 
 /// The time of a request with its answer.
 const TIME_MAX: Duration = Duration::from_secs(10);

@@ -4,11 +4,14 @@
 //! * [`Pending`]: a login that a browser has begun.
 
 mod claims;
+mod fault;
 mod fetch;
 mod pending;
 mod provider;
 mod section;
+mod url;
 
+pub use fault::Fault;
 pub use pending::Pending;
-pub use provider::{Fault, Now, Provider};
+pub use provider::{Now, Provider};
 pub use section::Section;

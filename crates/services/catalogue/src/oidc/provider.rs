@@ -1,17 +1,23 @@
 //! Knows the issuer: its endpoints and its keys, both read from it and kept for an hour.
 
+use std::path::Path;
+
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use form_urlencoded::{Serializer, byte_serialize};
+use plimsoll_net::{Tls, Trust};
 use plimsoll_service::security::{IssuerKeys, Unverified};
 use serde_json::Value;
 use tokio::sync::Mutex;
 
 use super::claims::{self, Claims};
+use super::fault::Fault;
 use super::fetch::{Ask, Fetcher};
 use super::pending::Pending;
-use super::section::{Section, url_fault};
+use super::section::Section;
+use super::url::url_fault;
 use crate::access::User;
+use crate::file;
 
 /// The time for which endpoints and keys are kept.
 const KEPT_NS: u64 = 3_600_000_000_000;
@@ -28,20 +34,6 @@ pub struct Now {
     pub ns: u64,
     /// Since 1970.
     pub ms: i64,
-}
-
-/// A login fails.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Fault {
-    /// The issuer does not answer, or does not answer as it should.
-    #[error("the issuer failed: {0}")]
-    Unreachable(String),
-    /// The issuer or this catalogue refuses the login.
-    #[error("{0}")]
-    Refused(String),
-    /// Too many logins are in progress.
-    #[error("too many logins are in progress")]
-    Busy,
 }
 
 /// The issuer.
@@ -71,8 +63,42 @@ struct Known {
     at_ns: u64,
 }
 
+impl Section {
+    /// Checks the section and reads the files it names, relative to `base`.
+    ///
+    /// # Errors
+    /// The fault and its remedy.
+    pub fn build(self, base: &Path) -> Result<Provider, String> {
+        for (name, url) in [
+            ("issuer", Some(&self.issuer)),
+            ("callback", Some(&self.callback)),
+            ("success", self.success.as_ref()),
+        ] {
+            if let Some(fault) = url.and_then(|url| url_fault(url)) {
+                return Err(format!("oidc.{name}: {fault}"));
+            }
+        }
+        if self.client_id.is_empty() || !self.scope.split(' ').any(|scope| scope == "openid") {
+            return Err("oidc needs a client_id, and `openid` in its scope".into());
+        }
+        let secret = match &self.client_secret_file {
+            None => None,
+            Some(path) => {
+                let text = String::from_utf8(file::read(&base.join(path))?);
+                Some(text.map_err(|_| format!("{path:?} is not UTF-8"))?.trim().to_owned())
+            }
+        };
+        let trust = match &self.authorities_file {
+            None => Trust::PublicRoots,
+            Some(path) => Trust::Authorities(file::read(&base.join(path))?),
+        };
+        let tls = Tls::new(&trust).map_err(|error| format!("oidc.authorities_file: {error}"))?;
+        Ok(Provider::new(self, secret, Fetcher::new(tls)))
+    }
+}
+
 impl Provider {
-    pub(super) fn new(section: Section, secret: Option<String>, fetcher: Fetcher) -> Self {
+    fn new(section: Section, secret: Option<String>, fetcher: Fetcher) -> Self {
         Self { section, secret, fetcher, kept: Mutex::default() }
     }
 

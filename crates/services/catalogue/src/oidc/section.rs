@@ -1,15 +1,8 @@
-//! Reads and checks the section `login.oidc`.
+//! Defines the section `login.oidc`.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use axum::http::Uri;
-use axum::http::uri::Scheme;
-use plimsoll_net::{Tls, Trust};
 use serde::{Deserialize, Serialize};
-
-use super::fetch::Fetcher;
-use super::provider::Provider;
-use crate::settings::file;
 
 /// An issuer of OpenID Connect at which users log in.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -51,66 +44,4 @@ fn username() -> String {
 
 fn groups() -> String {
     "groups".into()
-}
-
-impl Section {
-    /// Checks the section and reads the files it names, relative to `base`.
-    ///
-    /// # Errors
-    /// The fault and its remedy.
-    pub fn build(self, base: &Path) -> Result<Provider, String> {
-        for (name, url) in [
-            ("issuer", Some(&self.issuer)),
-            ("callback", Some(&self.callback)),
-            ("success", self.success.as_ref()),
-        ] {
-            if let Some(fault) = url.and_then(|url| url_fault(url)) {
-                return Err(format!("oidc.{name}: {fault}"));
-            }
-        }
-        if self.client_id.is_empty() || !self.scope.split(' ').any(|scope| scope == "openid") {
-            return Err("oidc needs a client_id, and `openid` in its scope".into());
-        }
-        let secret = match &self.client_secret_file {
-            None => None,
-            Some(path) => {
-                let text = String::from_utf8(file(&base.join(path))?);
-                Some(text.map_err(|_| format!("{path:?} is not UTF-8"))?.trim().to_owned())
-            }
-        };
-        let trust = match &self.authorities_file {
-            None => Trust::PublicRoots,
-            Some(path) => Trust::Authorities(file(&base.join(path))?),
-        };
-        let tls = Tls::new(&trust).map_err(|error| format!("oidc.authorities_file: {error}"))?;
-        Ok(Provider::new(self, secret, Fetcher::new(tls)))
-    }
-}
-
-/// The fault of a URL that carries secrets: `https`, or `http` on this machine.
-pub(super) fn url_fault(text: &str) -> Option<String> {
-    let needs = || Some("write https://HOST/PATH; http is accepted for this machine only".to_owned());
-    let Ok(uri) = text.parse::<Uri>() else { return needs() };
-    let (Some(scheme), Some(host)) = (uri.scheme(), uri.host()) else { return needs() };
-    let is_local = matches!(host, "localhost" | "127.0.0.1" | "[::1]");
-    let is_safe = *scheme == Scheme::HTTPS || (*scheme == Scheme::HTTP && is_local);
-    let has_user = uri.authority().is_some_and(|authority| authority.as_str().contains('@'));
-    if is_safe && !has_user { None } else { needs() }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_url_is_encrypted_or_of_this_machine() {
-        for url in ["https://login.example.org/realms/x", "http://localhost:8080/x", "http://[::1]/"] {
-            assert_eq!(url_fault(url), None, "{url}");
-        }
-        for url in
-            ["http://login.example.org", "login.example.org", "ftp://localhost", "https://u:p@h/", "", "/x"]
-        {
-            assert!(url_fault(url).is_some(), "{url}");
-        }
-    }
 }

@@ -3,7 +3,6 @@
 use bson::{Bson, DateTime, Document, RawDocumentBuf, doc};
 
 use super::error::{duplicates, encoded_bytes, fits, is_duplicate};
-use super::lists::shown;
 use super::transaction::{self, Matches, Outcome, Write};
 use super::{ACCESS_ATTEMPTS_MAX, Error, READ_MAX, Room, Store, room};
 use crate::Refusal;
@@ -84,7 +83,7 @@ impl Store {
     /// The answer has no room, or the server failed.
     pub async fn dataset_in(&self, pid: &str, room: Room<'_>) -> Result<Option<Document>, Error> {
         let raw = self.datasets.clone_with_type::<RawDocumentBuf>();
-        let found = raw.find_one(doc! {"_id": pid}).projection(shown(None)).max_time(READ_MAX);
+        let found = raw.find_one(doc! {"_id": pid}).projection(search::shown(None)).max_time(READ_MAX);
         let Some(raw) = found.await? else { return Ok(None) };
         room(raw.as_bytes().len())?;
         Ok(Some(Document::try_from(raw).map_err(mongodb::error::Error::from)?))

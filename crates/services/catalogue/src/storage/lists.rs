@@ -12,7 +12,7 @@ use super::cache::{Clock, Sized};
 use super::merge::Merge;
 use super::{Error, READ_MAX, Room, Store, indexes, room};
 use crate::documents::json;
-use crate::documents::search::GRAMS;
+use crate::documents::search::shown;
 use crate::query::facets::{Facet, Facets};
 use crate::query::page::{Cursor, Page};
 use crate::query::{Find, under};
@@ -159,11 +159,6 @@ impl Store {
         room(buckets.bytes)?;
         Ok(buckets.value)
     }
-}
-
-/// The fields to read: those of a query, or all except the grams, which no answer shows.
-pub(super) fn shown(projection: Option<&Document>) -> Document {
-    projection.cloned().unwrap_or_else(|| doc! {GRAMS: 0})
 }
 
 /// A whole number of any type that the server returns.

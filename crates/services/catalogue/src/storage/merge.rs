@@ -9,8 +9,8 @@ use std::collections::HashSet;
 use bson::{Bson, DateTime, Document, doc};
 use futures_util::{StreamExt, TryStreamExt, stream};
 
-use super::lists::shown;
 use super::{Error, READ_MAX, Room, Store, room};
+use crate::documents::search::shown;
 use crate::query::under;
 
 /// The maximum number of conditions of an access that is merged. The server sorts the list of an access with more.
