@@ -166,7 +166,7 @@ impl Search {
         }
     }
 
-    /// Whether all operations were slow at two rates, one [`DESCENT`] below the other, although the system kept up.
+    /// Whether all operations were slow at two rates, one `DESCENT` below the other, although the system kept up.
     pub fn is_slow_at_two_rates(&self) -> bool {
         let slow = self.trials.iter().filter(|trial| trial.is_slow_throughout).map(|trial| trial.rate);
         slow.clone().reduce(f64::min) < slow.reduce(f64::max)

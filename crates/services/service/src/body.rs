@@ -186,7 +186,7 @@ fn kind(value: &HeaderValue) -> String {
     value.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
 }
 
-/// A form comes from a page of this service: a browser names the page of another site in `Sec-Fetch-Site`.
+/// A form comes from a page of this service: a browser that uses TLS, or runs on this machine, names the page of another site in `Sec-Fetch-Site`.
 fn form(headers: &HeaderMap) -> Result<(), Problem> {
     let is_own = |site: &HeaderValue| site == "same-origin" || site == "none";
     if !headers.get("sec-fetch-site").is_none_or(is_own) {

@@ -216,7 +216,7 @@ impl Metrics {
         self.write_instances(page);
         self.write_calls(page);
         self.write_store(page);
-        let help = "News of work from other processes. Each one wakes the worker.";
+        let help = "News of work from other processes, and openings of their stream. Those of a held partition wake the worker.";
         page.single("plimsoll_workflow_news_total", "counter", help, self.news.load(Ordering::Relaxed));
         let gauges = [
             ("partitions", "Partitions that this process holds.", self.partitions()),

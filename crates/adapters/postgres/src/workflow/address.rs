@@ -140,6 +140,9 @@ impl TlsOptions {
         }
         let trust = match self.authorities.as_deref() {
             _ if !is_checked => Trust::Anyone,
+            None | Some("system") if any_host => {
+                return Err("a public authority certifies every host: use sslmode=verify-full, or name your own authority in sslrootcert".into());
+            }
             None | Some("system") => Trust::PublicRoots,
             Some(path) => Trust::Authorities(file("sslrootcert", path)?),
         };
@@ -273,7 +276,6 @@ mod tests {
         let checks = |mode| options(mode).tls().unwrap().map(|tls| (tls.trust, tls.any_host));
         assert_eq!((checks("disable"), checks("prefer")), (None, None));
         assert_eq!(checks("require"), Some((Trust::Anyone, true)));
-        assert_eq!(checks("verify-ca"), Some((Trust::PublicRoots, true)));
         assert_eq!(checks("verify-full"), Some((Trust::PublicRoots, false)));
     }
 
@@ -281,6 +283,12 @@ mod tests {
     fn unsupported_modes_and_incomplete_files_are_refused_by_name() {
         let refused = |options: TlsOptions| options.tls().unwrap_err();
         assert!(refused(options("allow")).starts_with("sslmode=allow is unsupported"));
+        assert!(refused(options("verify-ca")).contains("use sslmode=verify-full"));
+        let system = Some("system".to_owned());
+        assert!(
+            refused(TlsOptions { authorities: system, ..options("require") })
+                .contains("use sslmode=verify-full")
+        );
         let authorities = Some("/none.pem".to_owned());
         let said = refused(TlsOptions { authorities: authorities.clone(), ..options("verify-full") });
         assert!(said.starts_with("sslrootcert=/none.pem cannot be read"), "{said}");

@@ -37,6 +37,9 @@ const FORM: i32 = 1;
 /// The lock under which tables are created: `plimwflo` as a number.
 const CREATION_LOCK: i64 = 0x706c_696d_7766_6c6f;
 
+/// The time limit of the creation of tables and indexes: an index of a large store takes minutes, and its writers wait for it.
+const CREATION: Duration = Duration::from_secs(3_600);
+
 /// A store in one database of a PostgreSQL server. Its tables are in the schema `plimsoll_workflow`.
 #[derive(Debug)]
 pub struct Postgres {
@@ -59,7 +62,9 @@ impl Postgres {
         let session = Session::open(&address, PATIENCE).await?;
         // The creation of an existing index locks its table against writers.
         if !is_complete(&session).await? {
-            create(&session, i16::try_from(partitions.max(1)).unwrap_or(i16::MAX)).await?;
+            let creating = Session::open(&address, CREATION).await?;
+            creating.run("SET statement_timeout = 0").await?;
+            create(&creating, i16::try_from(partitions.max(1)).unwrap_or(i16::MAX)).await?;
         }
         let partitions = stored_form(&session).await?;
         Ok(Self::of(address, connections, partitions))
@@ -145,6 +150,8 @@ async fn is_complete(session: &Session) -> Stored<bool> {
 /// Creates what is missing. Processes that do so at the same time wait for each other.
 async fn create(session: &Session, partitions: i16) -> Stored<()> {
     session.rows("SELECT pg_advisory_lock($1)", &[&CREATION_LOCK]).await?;
+    // Of an earlier version. Its lock must end before the other indexes are created: readers wait for it.
+    session.run("DROP INDEX IF EXISTS plimsoll_workflow.instances_halted").await?;
     session.run(SCHEMA).await?;
     let insert = "INSERT INTO form (version, partitions) VALUES ($1, $2) ON CONFLICT DO NOTHING";
     session.rows(insert, &[&FORM, &partitions]).await?;

@@ -90,7 +90,5 @@ CREATE INDEX IF NOT EXISTS tasks_assignee ON plimsoll_workflow.tasks (assignee, 
 CREATE INDEX IF NOT EXISTS tasks_instance ON plimsoll_workflow.tasks (instance, id);
 
 CREATE INDEX IF NOT EXISTS instances_definition ON plimsoll_workflow.instances (definition, id);
--- An earlier version had an index of some statuses only.
-DROP INDEX IF EXISTS plimsoll_workflow.instances_halted;
 -- The last object: a store that has it is complete.
 CREATE INDEX IF NOT EXISTS instances_status ON plimsoll_workflow.instances (status, id);

@@ -54,9 +54,11 @@ pub(super) fn check(claims: &Claims, section: &Section, nonce: &str, now_ms: i64
 pub(super) fn user(claims: &Claims, section: &Section) -> Result<User, String> {
     let text = |name: &str| claims.get(name).and_then(Value::as_str).filter(|text| !text.is_empty());
     let subject = text("sub").unwrap_or_default();
-    let is_verified = claims.get("email_verified").and_then(Value::as_bool) != Some(false);
+    // Some issuers send this claim as a text, and some never.
+    let is_verified = claims.get("email_verified").is_some_and(|claim| claim == true || claim == "true");
     let email = text("email").filter(|_| is_verified).unwrap_or_default();
-    let username = text(&section.username_claim).or_else(|| text("email")).unwrap_or(subject);
+    let username =
+        text(&section.username_claim).or(Some(email).filter(|email| !email.is_empty())).unwrap_or(subject);
     let user = User {
         id: accounts::id(&format!("{}\n{subject}", section.issuer)),
         username: username.to_owned(),
@@ -149,16 +151,18 @@ mod tests {
             user(&claims, &section())
         };
         let ann = of(json!({
-            "preferred_username": "ann", "email": "a@x", "realm": {"roles": ["g1", "", 5, "g\n2", "g3"]}, "groups": ["admin"],
+            "preferred_username": "ann", "email": "a@x", "email_verified": "true", "realm": {"roles": ["g1", "", 5, "g\n2", "g3"]}, "groups": ["admin"],
         }));
         let ann = ann.unwrap();
         assert_eq!((ann.username.as_str(), ann.email.as_str(), ann.id.len()), ("ann", "a@x", 24));
         assert_eq!(ann.groups, ["g1", "g3"]);
-        let bob = of(json!({"email": "b@x", "email_verified": false, "realm.roles": "g"})).unwrap();
-        assert_eq!(
-            (bob.username.as_str(), bob.email.as_str(), bob.groups),
-            ("b@x", "", vec!["g".to_owned()])
-        );
+        for unverified in [json!(false), json!("false"), json!(null)] {
+            let bob = of(json!({"email": "b@x", "email_verified": unverified, "realm.roles": "g"})).unwrap();
+            let expected = ("s", "", vec!["g".to_owned()]);
+            assert_eq!((bob.username.as_str(), bob.email.as_str(), bob.groups), expected);
+        }
+        let eve = of(json!({"email": "e@x", "email_verified": true})).unwrap();
+        assert_eq!((eve.username.as_str(), eve.email.as_str()), ("e@x", "e@x"));
         assert_eq!(of(json!({})).unwrap().username, "s");
         let many: Vec<String> = (0..2_000).map(|n| format!("group-{n:06}")).collect();
         assert!(of(json!({"realm": {"roles": many}})).is_err());

@@ -24,8 +24,8 @@ const KEPT_NS: u64 = 3_600_000_000_000;
 /// The minimum time between two reads because of an unknown key.
 const AGAIN_NS: u64 = 60_000_000_000;
 
-/// The time after a failed read in which it is not repeated.
-const FAILED_NS: u64 = 5_000_000_000;
+/// The time from the begin of a failed read, which takes 20 s at most, until it is repeated.
+const FAILED_NS: u64 = 30_000_000_000;
 
 /// The time, on both clocks.
 #[derive(Clone, Copy, Debug)]

@@ -21,6 +21,8 @@ const STUCK_MS: i64 = 86_400_000;
 const CLAIM_MS: i64 = 60_000;
 /// The maximum number of unfinished blocks that one sweep removes.
 const SWEPT_MAX: i64 = 100;
+/// Follows the key of a block whose removal its dataset remembers.
+pub(super) const REMOVAL: &str = " removed";
 
 /// Writes a block as its files arrive. It keeps the first list of files and the current one in memory.
 pub struct BlockWriter<'a> {
@@ -203,15 +205,16 @@ impl Store {
         if marked.matched_count == 0 { Err(Error::Changed) } else { self.count_out(head, now).await }
     }
 
-    /// Subtracts a block from the counts of its dataset and removes it. Every step may be repeated: the dataset remembers the block until its head
-    /// is gone.
+    /// Subtracts a block from the counts of its dataset and removes it. Every step may be repeated: the dataset remembers the removal until
+    /// the head is gone. It may still remember the addition of the block, which was cut off after it counted.
     async fn count_out(&self, head: &Document, now: DateTime) -> Result<(), Error> {
         let id = head.get_str("_id").unwrap_or_default();
         let of_dataset = doc! {"_id": head.get_str("datasetId").unwrap_or_default()};
         let mut once = of_dataset.clone();
-        once.insert("uncountedBlocks", doc! {"$ne": id});
+        let removal = format!("{id}{REMOVAL}");
+        once.insert("uncountedBlocks", doc! {"$ne": &removal});
         let mut less = uncounted(head);
-        less.insert("$push", doc! {"uncountedBlocks": id});
+        less.insert("$push", doc! {"uncountedBlocks": &removal});
         let long: Vec<String> = block::is_long(head).then(|| id.to_owned()).into_iter().collect();
         let mut writes: Vec<Write> = long.iter().map(|id| self.left_to_the_sweep(id, now)).collect();
         writes.extend([
@@ -220,7 +223,7 @@ impl Store {
             Write::Update(
                 self.datasets.clone(),
                 of_dataset,
-                doc! {"$pull": {"uncountedBlocks": id}},
+                doc! {"$pull": {"uncountedBlocks": {"$in": [id, &removal]}}},
                 Matches::Any,
             ),
         ]);

@@ -46,7 +46,11 @@ impl Store {
         let datasets = self.changed(JOB, fields, now).await?;
         let readers = readers(&datasets);
         let keys: Vec<Document> = readers.iter().map(|(name, readers)| update(name, readers)).collect();
-        updates::send(&self.client, &self.keys, &keys).await?;
+        if let Some(reason) = updates::send(&self.client, &self.keys, &keys).await? {
+            return Err(
+                mongodb::error::Error::custom(format!("a key of metadata was refused: {reason}")).into()
+            );
+        }
         self.followed(JOB, &datasets).await?;
         Ok(Batch { datasets: datasets.len(), keys: readers.len() })
     }

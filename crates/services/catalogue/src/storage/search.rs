@@ -15,7 +15,9 @@ impl Store {
         let fields = SEARCHED.iter().chain(&[GRAMS]).map(|name| ((*name).to_owned(), Bson::Int32(1)));
         let datasets = self.changed(GRAMS, fields.collect(), now).await?;
         let missing: Vec<Document> = datasets.iter().filter_map(update).collect();
-        updates::send(&self.client, &self.datasets, &missing).await?;
+        if let Some(reason) = updates::send(&self.client, &self.datasets, &missing).await? {
+            tracing::warn!(reason, "a dataset stays without its index of texts: searches compare it");
+        }
         self.followed(GRAMS, &datasets).await?;
         Ok(datasets.len())
     }

@@ -3,6 +3,7 @@
 use bson::{Bson, Document, doc};
 use futures_util::TryStreamExt;
 
+use super::blocks::REMOVAL;
 use super::lists::whole;
 use super::{Error, READ_MAX, Store};
 use crate::Refusal;
@@ -53,13 +54,15 @@ impl Store {
     }
 
     /// Counts the blocks. A block whose addition is not finished counts only if the dataset remembers it, and one whose removal is not finished
-    /// until the dataset remembers it.
+    /// until the dataset remembers its removal.
     async fn counted(&self, pid: &str, remembered: Option<&Bson>) -> Result<Counts, Error> {
         let remembered = remembered.and_then(Bson::as_array).cloned().unwrap_or_default();
+        let removals: Vec<&str> =
+            remembered.iter().filter_map(|it| it.as_str()?.strip_suffix(REMOVAL)).collect();
         let is_counted = doc! {"$or": [
             {"uncounted": {"$ne": true}},
             {"removed": {"$ne": true}, "_id": {"$in": &remembered}},
-            {"removed": true, "_id": {"$nin": &remembered}},
+            {"removed": true, "_id": {"$nin": removals}},
         ]};
         let files = doc! {"$ifNull": ["$fileCount", {"$size": {"$ifNull": ["$dataFileList", []]}}]};
         let stages = [

@@ -9,21 +9,22 @@ use super::Error;
 const UPDATES_MAX: usize = 1_000;
 const COMMAND_BYTES_MAX: usize = 4 << 20;
 
-/// Sends updates, `{q, u, upsert}` each, in any order.
+/// Sends updates, `{q, u, upsert}` each, in any order. Returns the reason of the first one that the server refused; the others are stored.
 ///
 /// # Errors
-/// The server failed, or refused an update; the others of its command are stored.
+/// The server failed.
 pub(super) async fn send(
     client: &Client,
     collection: &Collection<Document>,
     updates: &[Document],
-) -> Result<(), Error> {
+) -> Result<Option<String>, Error> {
+    let mut first = None;
     let database = client.database(&collection.namespace().db);
     for updates in commands(updates) {
         let command = doc! {"update": collection.name(), "updates": updates, "ordered": false};
-        refused(collection.name(), &database.run_command(command).await?)?;
+        first = first.or(refused(&database.run_command(command).await?));
     }
-    Ok(())
+    Ok(first)
 }
 
 /// Splits updates into commands that the server accepts.
@@ -43,15 +44,9 @@ fn commands(updates: &[Document]) -> Vec<&[Document]> {
 }
 
 /// The first refusal in the answer to a command with several updates.
-fn refused(collection: &str, answer: &Document) -> Result<(), Error> {
-    let Ok(errors) = answer.get_array("writeErrors") else { return Ok(()) };
-    let said = errors.first().and_then(Bson::as_document).and_then(|it| it.get_str("errmsg").ok());
-    match said {
-        None => Ok(()),
-        Some(said) => {
-            Err(mongodb::error::Error::custom(format!("{collection}: an update was refused: {said}")).into())
-        }
-    }
+fn refused(answer: &Document) -> Option<String> {
+    let first = answer.get_array("writeErrors").ok()?.first().and_then(Bson::as_document)?;
+    Some(first.get_str("errmsg").unwrap_or("no reason").to_owned())
 }
 
 #[cfg(test)]

@@ -99,6 +99,10 @@ async fn a_removal_of_a_block_that_is_cut_off_between_two_steps_is_finished_once
         add(&store, &dataset, "2", 2).await.unwrap();
         let blocks = server::database(server::shared(), &name).await.collection::<Document>("OrigDatablock");
         let head = blocks.find_one(doc! {"_id": "1"}).await.unwrap().unwrap();
+        // Its addition was cut off before the dataset forgot it.
+        let datasets = server::database(server::shared(), &name).await.collection::<Document>("Dataset");
+        let remembered = doc! {"$push": {"uncountedBlocks": "1"}};
+        datasets.update_one(doc! {"_id": "a"}, remembered).await.unwrap();
         let (dying, cut) = with_cut_at(&name, number).await;
         tokio::select! {
             biased;

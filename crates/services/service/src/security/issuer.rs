@@ -60,7 +60,9 @@ impl IssuerKeys {
         keys.peek().ok_or(Unverified::UnknownKey)?;
         let validation = validation(header.alg);
         let claims = |key: DecodingKey| decode::<T>(token, &key, &validation).ok().map(|data| data.claims);
-        keys.find_map(claims).ok_or(Unverified::Invalid)
+        // A key that is not known yet may have signed a token that names none.
+        let unverified = if header.kid.is_none() { Unverified::UnknownKey } else { Unverified::Invalid };
+        keys.find_map(claims).ok_or(unverified)
     }
 
     /// The keys that may have signed a token.

@@ -17,6 +17,9 @@ action!(Page, GET "/login", "login_page", Nothing, "The page to log in", |_| asy
 action!(Login, POST "/login", "log_in_on_page", Form, "Log in on the page", login);
 action!(Logout, POST "/logout", "log_out_on_page", Form, "Log out on the page", logout);
 
+/// The longest token of a cookie: browsers drop a cookie of more than 4,096 bytes.
+const TOKEN_BYTES_MAX: usize = 3_900;
+
 /// Adds the pages.
 pub(super) fn add(routes: Routes<State>) -> Routes<State> {
     routes.with::<Of<Page>>().with::<Of<Login>>().with::<Of<Logout>>()
@@ -56,11 +59,21 @@ async fn login(request: Request) -> Result<Reply, Refusal> {
     };
     let state = request.state();
     let (token, life_s) = token(state, user, request.now())?;
-    to_the_list(&token, life_s, state.is_secure)
+    if token.len() > TOKEN_BYTES_MAX {
+        let why = "The groups of this account do not fit into a cookie: use a client of the API.";
+        return Ok(failed(StatusCode::BAD_REQUEST, why));
+    }
+    to_the_list(&token, life_s, is_secure(&request))
+}
+
+/// Whether the browser uses TLS, to the service or to a proxy in front of it.
+fn is_secure(request: &Request) -> bool {
+    let scheme = request.call.headers.get("x-forwarded-proto");
+    request.state().is_secure || scheme.is_some_and(|scheme| scheme == "https")
 }
 
 async fn logout(request: Request) -> Result<Reply, Refusal> {
-    to_the_list("", 0, request.state().is_secure)
+    to_the_list("", 0, is_secure(&request))
 }
 
 fn failed(status: StatusCode, why: &str) -> Reply {

@@ -192,7 +192,7 @@ async fn a_failed_issuer_is_not_asked_again_at_once() {
     let url = format!("{}/unknown", issuer.url());
     let section = json!({"issuer": url, "client_id": "catalogue", "callback": "https://c.example.org/cb"});
     let provider = serde_json::from_value::<Section>(section).unwrap().build(Path::new(".")).unwrap();
-    for (seconds, reads) in [(0, 1), (4, 1), (5, 2)] {
+    for (seconds, reads) in [(0, 1), (29, 1), (30, 2)] {
         let now = Now { ns: seconds * 1_000_000_000, ms: 0 };
         let fault = provider.login_url(&Pending::begin(None, 0).unwrap(), now).await.unwrap_err();
         assert!(matches!(&fault, Fault::Unreachable(why) if why.contains("404")), "{fault}");

@@ -97,6 +97,9 @@ async fn a_browser_logs_in_and_sees_what_its_user_may_read_and_only_pages_read_i
     assert_eq!(session.status, 303, "{}", session.head);
     let cookie = session.head.split("set-cookie: ").nth(1).unwrap().lines().next().unwrap();
     assert!(cookie.contains("; HttpOnly; SameSite=Lax") && !cookie.contains("Secure"), "{cookie}");
+    let behind_a_proxy =
+        browser.send("POST", "/login", &[form, ("x-forwarded-proto", "https")], secret).await;
+    assert!(behind_a_proxy.head.contains("; Secure\r\n"), "{}", behind_a_proxy.head);
     let cookie = [("cookie", cookie.split(';').next().unwrap())];
     let own = browser.send("GET", "/datasets/p%2Fown", &cookie, b"").await;
     assert!(page(own, 200).contains("ann <button>Log out"));
