@@ -9,6 +9,7 @@ mod sql;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 use plimsoll_workflow::batch::cut;
 use plimsoll_workflow::definition::{Definition, Version};
