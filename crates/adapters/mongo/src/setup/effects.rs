@@ -226,7 +226,7 @@ impl Builder<'_> {
             "$max" => Some(Rule::Highest(vec![(kind, integer()?)])),
             "$min" => Some(Rule::Lowest(vec![(kind, integer()?)])),
             "$set" => Some(Rule::Value(vec![(kind, Some(constant?))])),
-            "$unset" => Some(Rule::Value(vec![(kind, None)])),
+            "$unset" => constant.map(|_| Rule::Value(vec![(kind, None)])),
             "$push" if !has_modifiers => Some(Rule::List(vec![(kind, constant)])),
             "$addToSet" if !has_modifiers => Some(Rule::Set(vec![(kind, constant?)])),
             _ => None,
@@ -586,10 +586,13 @@ fn is_same(one: Element<'_>, other: Element<'_>) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use bson::{Document, doc};
-    use plimsoll_ledger::{Kinds, Slot};
+    use plimsoll_ledger::{Kinds, Run, Slot};
 
     use super::*;
+    use crate::scenario::Section;
     use crate::setup::Setup;
     use crate::testing::setup;
 
@@ -711,6 +714,40 @@ mod tests {
         check(added, &[(3, 3), (2, 2)], &with(&[1]), Ok((1, 0)));
         check(added, &[(3, 3), (2, 2)], &with(&[1, 2, 2]), Ok((0, 1)));
         check(added, &[(1, 1), (0, 0)], &with(&[1, 2]), Ok((0, 1)));
+    }
+
+    fn not_judged(field: &str, operator: &str) -> String {
+        format!(
+            "The field {field} is not judged: its values do not follow from the number of updates ({operator})."
+        )
+    }
+
+    #[test]
+    fn a_generated_value_is_no_constant_whatever_the_seed() {
+        let section: Section =
+            serde_json::from_str(r#"{"collection": "d.c", "document": {"n": 5}}"#).unwrap();
+        for (update, expected) in [
+            (r#"{"$set": {"b": {"$bool": {}}}}"#, not_judged("b", "$set")),
+            (r#"{"$set": {"b": {"$pick": ["x", "y"]}}}"#, not_judged("b", "$set")),
+            (
+                r#"{"$set": {"b": {"$pick": {"from": ["x", "y"], "weights": [97, 3]}}}}"#,
+                not_judged("b", "$set"),
+            ),
+            (r#"{"$inc": {"n": {"$optional": {"probability": 0.9, "value": 1}}}}"#, not_judged("n", "$inc")),
+            (
+                r#"{"$unset": {"b": {"$optional": {"probability": 0.9, "value": 1}}}}"#,
+                not_judged("b", "$unset"),
+            ),
+            (r#"{"$inc": {"n": 1}, "$set": {"b": {"$bool": {}}}}"#, not_judged("b", "$set")),
+        ] {
+            let operation = format!(r#"{{"update": {{"update": {update}}}}}"#);
+            let operations = [("op".to_owned(), serde_json::from_str::<Operation>(&operation).unwrap())];
+            for seed in 0..40 {
+                let context = Context { seed, run: Run { time_s: 1, tag: [1, 2, 3] }, base: Path::new(".") };
+                let setup = Setup::build(&section, &operations, context).unwrap();
+                assert_eq!(setup.not_judged, [expected.as_str()], "{update}, seed {seed}");
+            }
+        }
     }
 
     #[test]
