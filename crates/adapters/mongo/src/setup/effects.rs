@@ -142,12 +142,17 @@ struct Changes {
 }
 
 impl Builder<'_> {
-    /// Gives each update of an operation a kind; `None` beyond the limit.
+    /// Gives each update of an operation a kind; `None` beyond the limit, and for unknown fields.
     fn kinds(&mut self, name: &str, updates: &Updates) -> Option<Vec<u8>> {
         let all = match updates {
             Updates::One(update) => std::slice::from_ref(update),
             Updates::OneOf(several) => several,
         };
+        if all.iter().any(has_generated_fields) {
+            self.unjudged
+                .push(format!("The changes by {name} are not judged: a generator chooses the fields."));
+            return None;
+        }
         let before = (self.kinds_next, self.unruled);
         let kinds: Option<Vec<u8>> = all.iter().map(|update| self.kind(update)).collect();
         let Some(kinds) = kinds else {
@@ -279,6 +284,15 @@ fn changes(update: &Template) -> impl Iterator<Item = (&str, &str, &serde_json::
     operators.flat_map(|(operator, fields)| {
         let fields = fields.as_object().into_iter().flatten();
         fields.map(move |(field, value)| (operator.as_str(), field.as_str(), value))
+    })
+}
+
+/// Whether a generator chooses the fields that an update changes.
+fn has_generated_fields(update: &Template) -> bool {
+    update.fields().iter().any(|(operator, fields)| {
+        let Some(fields) = fields.as_object() else { return true };
+        let is_target_generated = operator == "$rename" && fields.values().any(|to| !to.is_string());
+        is_target_generated || fields.keys().any(|name| name.starts_with('$'))
     })
 }
 
@@ -747,6 +761,20 @@ mod tests {
                 let setup = Setup::build(&section, &operations, context).unwrap();
                 assert_eq!(setup.not_judged, [expected.as_str()], "{update}, seed {seed}");
             }
+        }
+    }
+
+    #[test]
+    fn updates_whose_fields_a_generator_chooses_are_not_judged() {
+        let reason = "The changes by op are not judged: a generator chooses the fields.";
+        for update in [
+            r#"{"$set": {"$pick": [{"a": 1}, {"b": 1}]}}"#,
+            r#"{"$inc": {"$pick": [{"n": 1}, {"m": 1}]}}"#,
+            r#"{"$rename": {"t": {"$pick": ["u", "v"]}}}"#,
+            r#"{"$set": {"t": "y"}, "$unset": {"$optional": {"value": {"l": ""}}}}"#,
+        ] {
+            let setup = updates_of(update);
+            assert_eq!((setup.not_judged, setup.effects), (vec![reason.to_owned()], None), "{update}");
         }
     }
 
