@@ -19,8 +19,9 @@ use crate::scenario::{
 
 /// The most fields that are judged.
 const FIELDS_MAX: usize = 64;
-/// The keys of a `$push` or `$addToSet` that is more than one appended value.
-const MODIFIERS: [&str; 4] = ["$each", "$position", "$slice", "$sort"];
+/// The keys of a `$push` or `$addToSet` that may mean no item or several: the modifiers, and the generators of a value that may
+/// be absent.
+const NOT_ONE_ITEM: [&str; 6] = ["$each", "$position", "$slice", "$sort", "$optional", "$same"];
 
 /// The updates of a plan: their kinds, and the fields that they change.
 #[derive(Clone, Debug, PartialEq)]
@@ -218,8 +219,6 @@ impl Builder<'_> {
         if root_of(field) != field || ["_id", STAMP_FIELD].contains(&field) {
             return None;
         }
-        let has_modifiers =
-            value.as_object().is_some_and(|it| it.keys().any(|key| MODIFIERS.contains(&key.as_str())));
         let constant = self.constant(field, value);
         let integer = || match constant.as_ref()?.bson(field)? {
             Bson::Int32(number) => Some(i64::from(number)),
@@ -232,8 +231,11 @@ impl Builder<'_> {
             "$min" => Some(Rule::Lowest(vec![(kind, integer()?)])),
             "$set" => Some(Rule::Value(vec![(kind, Some(constant?))])),
             "$unset" => constant.map(|_| Rule::Value(vec![(kind, None)])),
-            "$push" if !has_modifiers => Some(Rule::List(vec![(kind, constant)])),
-            "$addToSet" if !has_modifiers => Some(Rule::Set(vec![(kind, constant?)])),
+            "$push" if is_one_item(value) => Some(Rule::List(vec![(kind, constant)])),
+            // The server takes numbers of different types for equal, so a number may already be in the list.
+            "$addToSet" if is_one_item(value) => {
+                Some(Rule::Set(vec![(kind, constant.filter(|it| !it.has_number(field))?)]))
+            }
             _ => None,
         }
     }
@@ -301,6 +303,23 @@ fn root_of(field: &str) -> &str {
     field.split('.').next().unwrap_or(field)
 }
 
+/// Whether a `$push` or `$addToSet` of a value always means one item. A generator may also make the modifiers.
+fn is_one_item(value: &serde_json::Value) -> bool {
+    let is_plain = value.as_object().is_none_or(|map| !map.keys().any(|key| key.starts_with('$')));
+    is_plain || !mentions(value, &NOT_ONE_ITEM)
+}
+
+/// Whether one of the keys occurs anywhere in a value.
+fn mentions(value: &serde_json::Value, keys: &[&str]) -> bool {
+    match value {
+        serde_json::Value::Array(items) => items.iter().any(|item| mentions(item, keys)),
+        serde_json::Value::Object(map) => {
+            map.iter().any(|(key, inner)| keys.contains(&key.as_str()) || mentions(inner, keys))
+        }
+        _ => false,
+    }
+}
+
 impl Effects {
     /// The kind of one update of an operation, by their indexes; `None` if the operation is not followed.
     pub fn kind(&self, operation: usize, update: usize) -> Option<u8> {
@@ -358,6 +377,11 @@ impl Constant {
         bson::Document::from_reader(self.0.as_slice()).ok()?.get(field).cloned()
     }
 
+    /// Whether the value is a number, or contains one.
+    fn has_number(&self, field: &str) -> bool {
+        self.bson(field).is_none_or(|value| has_number(&value))
+    }
+
     fn is(&self, found: Element<'_>) -> bool {
         valid(&self.0).next().is_some_and(|constant| is_same(constant, found))
     }
@@ -413,6 +437,15 @@ impl Rule {
             Self::List(values) => list(values, before, now, counts),
             Self::Set(values) => set(values, before, now, counts),
         }
+    }
+}
+
+fn has_number(value: &Bson) -> bool {
+    match value {
+        Bson::Int32(_) | Bson::Int64(_) | Bson::Double(_) | Bson::Decimal128(_) => true,
+        Bson::Array(items) => items.iter().any(has_number),
+        Bson::Document(fields) => fields.values().any(has_number),
+        _ => false,
     }
 }
 
@@ -723,11 +756,18 @@ mod tests {
         check(generated, &[(1, 2), (1, 1)], &with(&[1, 700, 8]), Ok((0, 0)));
         check(generated, &[(1, 2), (1, 1)], &with(&[1, 8]), Ok((1, 0)));
         check(generated, &[(1, 1), (1, 1)], &with(&[1, 8, 700, 700]), Ok((0, 1)));
-        let added = r#"{"$addToSet": {"l": 1}}, {"$addToSet": {"l": 2}}"#;
-        check(added, &[(3, 3), (2, 2)], &with(&[1, 2]), Ok((0, 0)));
-        check(added, &[(3, 3), (2, 2)], &with(&[1]), Ok((1, 0)));
-        check(added, &[(3, 3), (2, 2)], &with(&[1, 2, 2]), Ok((0, 1)));
-        check(added, &[(1, 1), (0, 0)], &with(&[1, 2]), Ok((0, 1)));
+    }
+
+    #[test]
+    fn a_set_has_every_acknowledged_value_once() {
+        let with = |s: &[&str]| doc! {"n": 5, "t": "x", "l": [1], "s": s};
+        let added = r#"{"$addToSet": {"s": "a"}}, {"$addToSet": {"s": "b"}}"#;
+        check(added, &[(3, 3), (2, 2)], &with(&["a", "b"]), Ok((0, 0)));
+        check(added, &[(3, 3), (2, 2)], &with(&["a"]), Ok((1, 0)));
+        check(added, &[(3, 3), (2, 2)], &with(&["a", "b", "b"]), Ok((0, 1)));
+        check(added, &[(1, 1), (0, 0)], &with(&["a", "b"]), Ok((0, 1)));
+        let inserted = r#"{"$addToSet": {"l": "a"}}"#;
+        check(inserted, &[(1, 1)], &doc! {"n": 5, "t": "x", "l": [1, "a"]}, Ok((0, 0)));
     }
 
     fn not_judged(field: &str, operator: &str) -> String {
@@ -775,6 +815,29 @@ mod tests {
         ] {
             let setup = updates_of(update);
             assert_eq!((setup.not_judged, setup.effects), (vec![reason.to_owned()], None), "{update}");
+        }
+    }
+
+    #[test]
+    fn an_update_that_may_append_no_element_or_several_is_not_judged() {
+        for (update, operator) in [
+            (r#"{"$push": {"l": {"$optional": {"value": {"$number": {}}}}}}"#, "$push"),
+            (r#"{"$push": {"k": {"$optional": {"value": 1}}, "l": {"$same": "k"}}}"#, "$push"),
+            (r#"{"$push": {"l": {"$pick": [{"$each": [1, 2]}, 3]}}}"#, "$push"),
+            (r#"{"$addToSet": {"l": {"$optional": {"value": "a"}}}}"#, "$addToSet"),
+        ] {
+            let named = updates_of(update).not_judged;
+            assert!(named.contains(&not_judged("l", operator)), "{update}: {named:?}");
+        }
+        let optional_inside = r#"{"$push": {"l": {"a": {"$optional": {"value": 1}}}}}"#;
+        assert_eq!(updates_of(optional_inside).not_judged, Vec::<String>::new());
+    }
+
+    #[test]
+    fn numbers_in_a_set_are_not_judged_because_the_server_takes_those_of_other_types_for_equal() {
+        for value in ["1", "1.5", r#"{"$numberDecimal": "1"}"#, r#"[{"a": 1}]"#] {
+            let named = updates_of(&format!(r#"{{"$addToSet": {{"l": {value}}}}}"#)).not_judged;
+            assert_eq!(named, [not_judged("l", "$addToSet")], "{value}");
         }
     }
 
