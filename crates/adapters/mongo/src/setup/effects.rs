@@ -505,7 +505,10 @@ fn extreme(
     let acknowledged = values.iter().filter(|(kind, _)| counts(*kind).acknowledged() > 0);
     let floor = acknowledged.map(|(_, value)| Some(*value)).fold(before, Option::max);
     let is_sent = |(kind, value): &(u8, i64)| Some(*value) == now && counts(*kind).sent() > 0;
-    if now < floor {
+    if now < before {
+        // No update lowers the field.
+        Err(Differs)
+    } else if now < floor {
         Ok(Judged::lacking(1))
     } else if now == before || values.iter().any(is_sent) {
         Ok(Judged::default())
@@ -720,10 +723,13 @@ mod tests {
         check_number(raised, &[(1, 1), (0, 0)], 9, Ok((0, 1)));
         check_number(raised, &[(1, 1), (0, 1)], 9, Ok((0, 0)));
         check_number(raised, &[(1, 1), (0, 1)], 8, Err(Differs));
+        check_number(raised, &[(0, 0), (0, 0)], 4, Err(Differs));
+        check_number(raised, &[(1, 1), (0, 0)], 4, Err(Differs));
         let lowered = r#"{"$min": {"n": 3}}, {"$min": {"n": 1}}"#;
         check_number(lowered, &[(1, 1), (0, 0)], 3, Ok((0, 0)));
         check_number(lowered, &[(1, 1), (0, 0)], 4, Ok((1, 0)));
         check_number(lowered, &[(1, 1), (0, 0)], 1, Ok((0, 1)));
+        check_number(lowered, &[(0, 0), (0, 0)], 6, Err(Differs));
     }
 
     #[test]
