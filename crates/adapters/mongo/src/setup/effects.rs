@@ -12,7 +12,7 @@ use plimsoll_element::{Element, find, valid};
 use plimsoll_ledger::{KINDS_MAX, Version};
 
 use super::counter::{Differs, integer};
-use super::{Context, constant};
+use super::{Context, Purpose, constant};
 use crate::scenario::{
     self, Delete, FindAndModify, Operation, ReadModifyWrite, Transaction, Update, Updates,
 };
@@ -26,8 +26,9 @@ const NOT_ONE_ITEM: [&str; 6] = ["$each", "$position", "$slice", "$sort", "$opti
 /// The updates of a plan: their kinds, and the fields that they change.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Effects {
-    /// The kind of each update of each operation, by their indexes; `None` for an operation that is not followed.
-    kinds: Vec<Option<Vec<u8>>>,
+    /// The kind of each update of each operation, by their indexes; `None` for an operation that is not followed, and for an
+    /// update of fields that are not judged.
+    kinds: Vec<Option<Vec<Option<u8>>>>,
     /// The rules of the changed fields; `None` for a field that is not judged.
     fields: BTreeMap<String, Option<Rule>>,
 }
@@ -71,8 +72,7 @@ pub(super) fn of(
     context: Context<'_>,
 ) -> (Option<Effects>, Vec<String>) {
     let replaces = operations.iter().any(|(_, operation)| operation.replaces());
-    let mut builder =
-        Builder { context, kinds_next: 0, unruled: None, fields: BTreeMap::new(), unjudged: Vec::new() };
+    let mut builder = Builder { context, kinds_next: 0, fields: BTreeMap::new(), unjudged: Vec::new() };
     let kinds: Vec<_> = operations
         .iter()
         .map(|(name, operation)| match untracked(operation, replaces) {
@@ -130,8 +130,6 @@ fn updates(operation: &Operation) -> Option<&Updates> {
 struct Builder<'a> {
     context: Context<'a>,
     kinds_next: u8,
-    /// The kind of all updates that change only fields without a rule.
-    unruled: Option<u8>,
     fields: BTreeMap<String, Changes>,
     unjudged: Vec<String>,
 }
@@ -144,7 +142,7 @@ struct Changes {
 
 impl Builder<'_> {
     /// Gives each update of an operation a kind; `None` beyond the limit, and for unknown fields.
-    fn kinds(&mut self, name: &str, updates: &Updates) -> Option<Vec<u8>> {
+    fn kinds(&mut self, name: &str, updates: &Updates) -> Option<Vec<Option<u8>>> {
         let all = match updates {
             Updates::One(update) => std::slice::from_ref(update),
             Updates::OneOf(several) => several,
@@ -154,34 +152,29 @@ impl Builder<'_> {
                 .push(format!("The changes by {name} are not judged: a generator chooses the fields."));
             return None;
         }
-        let before = (self.kinds_next, self.unruled);
-        let kinds: Option<Vec<u8>> = all.iter().map(|update| self.kind(update)).collect();
-        let Some(kinds) = kinds else {
-            (self.kinds_next, self.unruled) = before;
+        let count = all.iter().filter(|update| self.has_rule(update)).count();
+        if count > usize::from(KINDS_MAX - self.kinds_next) {
             self.unjudged.push(format!(
                 "The changes by {name} are not judged: the ledger follows {KINDS_MAX} kinds of updates."
             ));
             return None;
-        };
-        for (kind, update) in kinds.iter().zip(all) {
-            self.add(*kind, update);
         }
-        Some(kinds)
+        Some(all.iter().map(|update| self.kind(update)).collect())
     }
 
-    /// The kind of an update. Updates without a field that has a rule share one kind: their number tells nothing.
+    /// Adds the changes of an update, and gives it a kind if one of its fields has a rule. The number of other updates would tell
+    /// nothing.
     fn kind(&mut self, update: &Template) -> Option<u8> {
-        let has_rule =
-            changes(update).any(|(operator, field, value)| self.rule(0, operator, field, value).is_some());
-        if let Some(kind) = self.unruled.filter(|_| !has_rule) {
-            return Some(kind);
-        }
-        let kind = Some(self.kinds_next).filter(|kind| *kind < KINDS_MAX)?;
-        self.kinds_next += 1;
-        if !has_rule {
-            self.unruled = Some(kind);
-        }
-        Some(kind)
+        let kind = self.kinds_next;
+        self.add(kind, update);
+        let is_judged = self.has_rule(update);
+        self.kinds_next += u8::from(is_judged);
+        is_judged.then_some(kind)
+    }
+
+    /// Whether one change of an update can be judged.
+    fn has_rule(&self, update: &Template) -> bool {
+        changes(update).any(|(operator, field, value)| self.rule(0, operator, field, value).is_some())
     }
 
     fn add(&mut self, kind: u8, update: &Template) {
@@ -321,9 +314,13 @@ fn mentions(value: &serde_json::Value, keys: &[&str]) -> bool {
 }
 
 impl Effects {
-    /// The kind of one update of an operation, by their indexes; `None` if the operation is not followed.
-    pub fn kind(&self, operation: usize, update: usize) -> Option<u8> {
-        self.kinds.get(operation)?.as_ref()?.get(update).copied()
+    /// The purpose of one update of an operation, by their indexes.
+    pub fn purpose(&self, operation: usize, update: usize) -> Purpose {
+        match self.kinds.get(operation).and_then(|kinds| kinds.as_ref()?.get(update)) {
+            Some(Some(kind)) => Purpose::Update(*kind),
+            Some(None) => Purpose::Unjudged,
+            None => Purpose::Touch,
+        }
     }
 
     /// The updates that a stored document lacks or shows in excess, given the inserted document and the number of updates of
@@ -918,7 +915,8 @@ mod tests {
         let set = r#"{"$set": {"s": {"$number": {}}}}"#;
         let many = updates_of(&[vec![set; 20].join(", ").as_str(), r#"{"$inc": {"n": 1}}"#].join(", "));
         let effects = many.effects.unwrap();
-        assert_eq!([0, 19, 20, 21].map(|update| effects.kind(0, update)), [Some(0), Some(0), Some(1), None]);
+        assert_eq!([0, 19].map(|update| effects.purpose(0, update)), [Purpose::Unjudged; 2]);
+        assert_eq!([20, 21].map(|update| effects.purpose(0, update)), [Purpose::Update(0), Purpose::Touch]);
         let nine = vec![r#"{"$inc": {"n": 1}}"#; usize::from(KINDS_MAX) + 1].join(", ");
         let reason = "The changes by op are not judged: the ledger follows 8 kinds of updates.";
         assert_eq!(updates_of(&nine).not_judged, [reason]);
