@@ -279,12 +279,12 @@ impl OperationBuilder {
     /// The purpose of an operation of the plan. An update that the ledger follows has a kind.
     fn purpose_of(&self, operation: usize, number: u64) -> Purpose {
         let command = &self.setup.commands[operation];
-        let kind = || {
+        let followed = || {
             let update = update_index(command.updates()?.len(), number);
-            self.setup.effects.as_ref()?.kind(operation, update)
+            Some(self.setup.effects.as_ref()?.purpose(operation, update))
         };
         match self.purpose(command) {
-            Purpose::Touch => kind().map_or(Purpose::Touch, Purpose::Update),
+            Purpose::Touch => followed().unwrap_or(Purpose::Touch),
             purpose => purpose,
         }
     }

@@ -25,7 +25,11 @@ pub fn setup(section: &str, operations: &[(&str, &str)]) -> Result<Setup, Error>
 /// Creates a builder with `count` acknowledged small documents.
 pub fn builder(count: u64) -> OperationBuilder {
     let section = r#"{"collection": "d.c", "document": {"t": {"$text": {"bytes": 20}}}}"#;
-    let setup = setup(section, &[("insert", r#"{"insert": {}}"#)]).unwrap();
+    builder_of(setup(section, &[("insert", r#"{"insert": {}}"#)]).unwrap(), count)
+}
+
+/// Creates a builder with `count` acknowledged documents of a setup.
+pub fn builder_of(setup: Setup, count: u64) -> OperationBuilder {
     let mut ledger = WorkerLedger::new(Allocation::new(4096, 1, None).unwrap(), 0, None);
     let numbers = ledger.take(count).unwrap();
     ledger.settle(numbers, State::Acknowledged);

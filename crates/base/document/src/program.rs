@@ -100,6 +100,13 @@ impl Program {
         }
     }
 
+    /// Whether all documents are the same: the template has no generator.
+    #[must_use]
+    pub fn is_constant(&self) -> bool {
+        let Form::Whole(ops) = &self.form else { return false };
+        matches!(ops.as_slice(), [Op::Run(run)] if run.patches.is_empty())
+    }
+
     /// The least and the largest size of a document, in bytes; equal when every document has the same size.
     #[must_use]
     pub fn len_bounds(&self) -> (usize, usize) {
@@ -160,6 +167,23 @@ fn pad(at: usize, draw: &Draw<'_>, bytes: usize, out: &mut Vec<u8>) {
 mod tests {
     use super::*;
     use bson::{Document, doc};
+
+    #[test]
+    fn a_template_is_constant_only_without_a_generator() {
+        for (typed, is_constant) in [
+            (r#"{}"#, true),
+            (r#"{"$set": {"a": [1, {"b": "x"}], "n": {"$numberLong": "5"}}}"#, true),
+            (r#"{"a": {"$bool": {}}}"#, false),
+            (r#"{"a": {"$pick": {"from": ["x", "yy"], "weights": [1000000, 1]}}}"#, false),
+            (r#"{"a": {"$optional": {"probability": 0.9, "value": 1}}}"#, false),
+            (r#"{"a": {"$pad": {"to": 64}}}"#, false),
+            (r#"{"a": {"$pad": {"to": 64}}, "b": {"$optional": {"value": 1}}}"#, false),
+        ] {
+            let template: Template = serde_json::from_str(typed).unwrap();
+            let program = Program::fragment(&template, &Settings::default()).unwrap();
+            assert_eq!(program.is_constant(), is_constant, "{typed}");
+        }
+    }
 
     #[test]
     fn a_fragment_may_contain_operators_and_generators() {

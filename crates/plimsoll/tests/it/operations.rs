@@ -144,6 +144,8 @@ fn changes_by_operators_are_judged_or_named() {
     let operations = [
         ("update", "{update: {update: {$set: {seen: {$number: {}}}}}}"),
         ("one_of", "{update: {update: {one_of: [{$set: {a: {$number: {}}}}, {$unset: {text: 1}}]}}}"),
+        ("pick", "{update: {update: {$set: {b: {$pick: {from: [x, y], weights: [9, 1]}}}}}}"),
+        ("number", "{update: {update: {$addToSet: {l: 1}}}}"),
         ("modify", "{find_and_modify: {change: {update: {$inc: {n: 1}}}}}"),
         ("rewrite", "{read_modify_write: {change: {update: {$inc: {n: 1}}}}}"),
     ];
@@ -157,7 +159,8 @@ fn changes_by_operators_are_judged_or_named() {
         let kept = &run["integrity"];
         assert_eq!(run["verdict"], "pass", "{client}: {}", run["reasons"]);
         assert_eq!((&kept["found"], &kept["not_audited"]), (&json!(2000), &json!(0)), "{client}: {kept}");
-        let sentences = [("a", "$set"), ("seen", "$set")].map(|(field, operator)| {
+        let named = [("a", "$set"), ("b", "$set"), ("l", "$addToSet"), ("seen", "$set")];
+        let sentences = named.map(|(field, operator)| {
             format!("The field {field} is not judged: its values do not follow from the number of updates ({operator}).")
         });
         assert_eq!(kept["not_judged"], json!(sentences), "{client}");

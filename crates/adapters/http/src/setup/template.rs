@@ -82,14 +82,13 @@ pub(super) fn times(template: &Template) -> Vec<String> {
         match value {
             _ if is_time(value) => times.push(place.to_owned()),
             Value::Array(items) => items.iter().for_each(|item| add(place, item, times)),
-            // The settings of a generator, such as the items of an array, belong to its field.
-            Value::Object(map) => map.iter().for_each(|(name, inner)| {
-                let inside = if name.starts_with('$') || name == "of" {
-                    place.to_owned()
-                } else {
-                    format!("{place}.{name}")
-                };
-                add(&inside, inner, times);
+            Value::Object(map) => map.iter().for_each(|(name, inner)| match inner {
+                // The settings of a generator, such as the items of an array, belong to its field.
+                Value::Object(settings) if name.starts_with('$') => {
+                    settings.values().for_each(|setting| add(place, setting, times));
+                }
+                _ if name.starts_with('$') => add(place, inner, times),
+                _ => add(&format!("{place}.{name}"), inner, times),
             }),
             _ => {}
         }
@@ -187,10 +186,12 @@ mod tests {
     fn every_field_with_the_time_of_sending_is_found() {
         let template = json!({
             "a": {"$now": {}}, "b": {"c": {"$now": {"as": "millis"}}, "d": 1}, "e": [{"$now": {}}, {"f": {"$now": {}}}],
-            "g": {"$array": {"of": {"$now": {}}, "length": 2}},
+            "g": {"$array": {"of": {"$now": {}}, "length": 2}}, "h": {"$optional": {"value": {"$now": {}}}},
+            "p": {"$pick": {"from": [1, {"$now": {}}], "weights": [1, 2]}}, "s": {"of": {"$now": {}}},
+            "t": {"$array": {"of": {"of": {"$now": {}}}, "length": 2}},
         });
         let template: Template = serde_json::from_value(template).unwrap();
-        assert_eq!(times(&template), ["a", "b.c", "e", "e.f", "g"]);
+        assert_eq!(times(&template), ["a", "b.c", "e", "e.f", "g", "h", "p", "s.of", "t.of"]);
     }
 
     #[test]

@@ -90,6 +90,9 @@ impl OperationBuilder {
     /// Checks a document that updates of several kinds change: it shows no update that was not sent. A read may lack updates,
     /// because others are in flight.
     fn judge_updated(&self, number: u64, found: &[u8]) -> Result<(), Rejection> {
+        if !self.is_named(number, found) {
+            return Err(Rejection::CorruptedRead);
+        }
         let Some(effects) = &self.setup.effects else { return Ok(()) };
         let mut checker = self.checker();
         checker.credit += BYTES_A_READ;
@@ -124,8 +127,12 @@ impl OperationBuilder {
         }
         let stale = picked.freshness == Freshness::MayBeStale;
         let Some(found) = found else { return if stale { Ok(()) } else { Err(Rejection::StaleRead) } };
-        // Only its owner knows the updates of a document by kind.
-        let Some(least) = picked.bound.least.filter(|_| self.setup.effects.is_none()) else { return Ok(()) };
+        let Some(least) = picked.bound.least else { return Ok(()) };
+        if self.setup.effects.is_some() {
+            // Only its owner knows the updates of a document by kind.
+            let is_named = self.is_named(picked.number, found);
+            return if is_named { Ok(()) } else { Err(Rejection::CorruptedRead) };
+        }
         let version = self.shown(picked.number, found).ok_or(Rejection::CorruptedRead)?;
         if version < least && !stale {
             return Err(Rejection::StaleRead);
@@ -234,7 +241,8 @@ mod tests {
     use crate::shared_bounds::SharedBounds;
 
     const ORIGIN: Origin = Origin::Known(1);
-    use crate::testing::{builder, pending_replacement};
+    use crate::operation_builder::PendingWrite;
+    use crate::testing::{builder, builder_of, pending_replacement, setup};
 
     fn document(builder: &OperationBuilder, version: u32, number: u64) -> Vec<u8> {
         let mut out = Vec::new();
@@ -551,6 +559,43 @@ mod tests {
         let (builder, picked) = replaced();
         builder.ledger().touch(picked.number);
         assert_eq!(builder.judge_read(&picked, ReturnedState::Before, Some(&[5, 0, 0, 0, 0])), Ok(()));
+    }
+
+    /// A builder with `count` acknowledged documents and updates of several kinds.
+    fn builder_of_kinds(count: u64) -> OperationBuilder {
+        let section = r#"{"collection": "d.c", "document": {"n": 5, "t": {"$text": {"bytes": 10000}}}}"#;
+        let updates = r#"{"update": {"update": {"one_of": [{"$inc": {"n": 1}}, {"$inc": {"n": 2}}]}}}"#;
+        let setup = setup(section, &[("update", updates)]).unwrap();
+        assert!(setup.effects.is_some());
+        builder_of(setup, count)
+    }
+
+    #[test]
+    fn a_read_of_another_document_is_corrupted_with_updates_of_several_kinds_too() {
+        let (owner, reader, shared) =
+            (builder_of_kinds(2), builder_of_kinds(2), Arc::<SharedBounds>::default());
+        [&owner, &reader].iter().for_each(|builder| builder.ledger().share(shared.clone()));
+        let picked = read(&owner);
+        let judge = |by: &OperationBuilder, picked: &PickedDocument, number| {
+            by.judge_read(picked, ReturnedState::Before, Some(&document(&owner, 0, number)))
+        };
+        let (own, other) = (picked.number, 1 - picked.number);
+        assert_eq!(judge(&owner, &picked, own), Ok(()));
+        assert_eq!(judge(&owner, &picked, other), Err(Rejection::CorruptedRead));
+        assert_eq!(judge(&owner, &picked.in_part(), other), Ok(()), "a part has no `_id`");
+        let of_any = publish_update(&owner, &reader);
+        assert_eq!(judge(&reader, &of_any, of_any.number), Ok(()));
+        assert_eq!(judge(&reader, &of_any, 1 - of_any.number), Err(Rejection::CorruptedRead));
+        assert_eq!(judge(&reader, &of_any.in_part(), 1 - of_any.number), Ok(()));
+    }
+
+    /// Acknowledges an update of the owner's first document, which shares it, and a pick of it for a read by the reader.
+    fn publish_update(owner: &OperationBuilder, reader: &OperationBuilder) -> PickedDocument {
+        let updated = owner.ledger().pick(&Keys::Uniform, Purpose::Update(0), |_| 0).unwrap();
+        let mut pending = updated.change.map(|change| PendingWrite::of(updated.number, change));
+        owner.conclude(&mut pending, Outcome::Acknowledged, true);
+        let picked = (0..1_000_000).find_map(|random| reader.ledger().pick_shared(random)).unwrap();
+        reader.as_sent(picked, ORIGIN)
     }
 
     #[test]

@@ -28,6 +28,8 @@ pub enum Purpose {
     Increment,
     /// To make an update of this kind.
     Update(u8),
+    /// To make an update that changes only fields that are not judged.
+    Unjudged,
     /// To change the document without a version.
     Touch,
 }

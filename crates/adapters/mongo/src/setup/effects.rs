@@ -12,21 +12,23 @@ use plimsoll_element::{Element, find, valid};
 use plimsoll_ledger::{KINDS_MAX, Version};
 
 use super::counter::{Differs, integer};
-use super::{Context, constant};
+use super::{Context, Purpose, constant};
 use crate::scenario::{
     self, Delete, FindAndModify, Operation, ReadModifyWrite, Transaction, Update, Updates,
 };
 
 /// The most fields that are judged.
 const FIELDS_MAX: usize = 64;
-/// The keys of a `$push` or `$addToSet` that is more than one appended value.
-const MODIFIERS: [&str; 4] = ["$each", "$position", "$slice", "$sort"];
+/// The keys of a `$push` or `$addToSet` that may mean no item or several: the modifiers, and the generators of a value that may
+/// be absent.
+const NOT_ONE_ITEM: [&str; 6] = ["$each", "$position", "$slice", "$sort", "$optional", "$same"];
 
 /// The updates of a plan: their kinds, and the fields that they change.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Effects {
-    /// The kind of each update of each operation, by their indexes; `None` for an operation that is not followed.
-    kinds: Vec<Option<Vec<u8>>>,
+    /// The kind of each update of each operation, by their indexes; `None` for an operation that is not followed, and for an
+    /// update of fields that are not judged.
+    kinds: Vec<Option<Vec<Option<u8>>>>,
     /// The rules of the changed fields; `None` for a field that is not judged.
     fields: BTreeMap<String, Option<Rule>>,
 }
@@ -70,8 +72,7 @@ pub(super) fn of(
     context: Context<'_>,
 ) -> (Option<Effects>, Vec<String>) {
     let replaces = operations.iter().any(|(_, operation)| operation.replaces());
-    let mut builder =
-        Builder { context, kinds_next: 0, unruled: None, fields: BTreeMap::new(), unjudged: Vec::new() };
+    let mut builder = Builder { context, kinds_next: 0, fields: BTreeMap::new(), unjudged: Vec::new() };
     let kinds: Vec<_> = operations
         .iter()
         .map(|(name, operation)| match untracked(operation, replaces) {
@@ -129,8 +130,6 @@ fn updates(operation: &Operation) -> Option<&Updates> {
 struct Builder<'a> {
     context: Context<'a>,
     kinds_next: u8,
-    /// The kind of all updates that change only fields without a rule.
-    unruled: Option<u8>,
     fields: BTreeMap<String, Changes>,
     unjudged: Vec<String>,
 }
@@ -142,40 +141,40 @@ struct Changes {
 }
 
 impl Builder<'_> {
-    /// Gives each update of an operation a kind; `None` beyond the limit.
-    fn kinds(&mut self, name: &str, updates: &Updates) -> Option<Vec<u8>> {
+    /// Gives each update of an operation a kind; `None` beyond the limit, and for unknown fields.
+    fn kinds(&mut self, name: &str, updates: &Updates) -> Option<Vec<Option<u8>>> {
         let all = match updates {
             Updates::One(update) => std::slice::from_ref(update),
             Updates::OneOf(several) => several,
         };
-        let before = (self.kinds_next, self.unruled);
-        let kinds: Option<Vec<u8>> = all.iter().map(|update| self.kind(update)).collect();
-        let Some(kinds) = kinds else {
-            (self.kinds_next, self.unruled) = before;
+        if all.iter().any(has_generated_fields) {
+            self.unjudged
+                .push(format!("The changes by {name} are not judged: a generator chooses the fields."));
+            return None;
+        }
+        let count = all.iter().filter(|update| self.has_rule(update)).count();
+        if count > usize::from(KINDS_MAX - self.kinds_next) {
             self.unjudged.push(format!(
                 "The changes by {name} are not judged: the ledger follows {KINDS_MAX} kinds of updates."
             ));
             return None;
-        };
-        for (kind, update) in kinds.iter().zip(all) {
-            self.add(*kind, update);
         }
-        Some(kinds)
+        Some(all.iter().map(|update| self.kind(update)).collect())
     }
 
-    /// The kind of an update. Updates without a field that has a rule share one kind: their number tells nothing.
+    /// Adds the changes of an update, and gives it a kind if one of its fields has a rule. The number of other updates would tell
+    /// nothing.
     fn kind(&mut self, update: &Template) -> Option<u8> {
-        let has_rule =
-            changes(update).any(|(operator, field, value)| self.rule(0, operator, field, value).is_some());
-        if let Some(kind) = self.unruled.filter(|_| !has_rule) {
-            return Some(kind);
-        }
-        let kind = Some(self.kinds_next).filter(|kind| *kind < KINDS_MAX)?;
-        self.kinds_next += 1;
-        if !has_rule {
-            self.unruled = Some(kind);
-        }
-        Some(kind)
+        let kind = self.kinds_next;
+        self.add(kind, update);
+        let is_judged = self.has_rule(update);
+        self.kinds_next += u8::from(is_judged);
+        is_judged.then_some(kind)
+    }
+
+    /// Whether one change of an update can be judged.
+    fn has_rule(&self, update: &Template) -> bool {
+        changes(update).any(|(operator, field, value)| self.rule(0, operator, field, value).is_some())
     }
 
     fn add(&mut self, kind: u8, update: &Template) {
@@ -213,8 +212,6 @@ impl Builder<'_> {
         if root_of(field) != field || ["_id", STAMP_FIELD].contains(&field) {
             return None;
         }
-        let has_modifiers =
-            value.as_object().is_some_and(|it| it.keys().any(|key| MODIFIERS.contains(&key.as_str())));
         let constant = self.constant(field, value);
         let integer = || match constant.as_ref()?.bson(field)? {
             Bson::Int32(number) => Some(i64::from(number)),
@@ -226,9 +223,12 @@ impl Builder<'_> {
             "$max" => Some(Rule::Highest(vec![(kind, integer()?)])),
             "$min" => Some(Rule::Lowest(vec![(kind, integer()?)])),
             "$set" => Some(Rule::Value(vec![(kind, Some(constant?))])),
-            "$unset" => Some(Rule::Value(vec![(kind, None)])),
-            "$push" if !has_modifiers => Some(Rule::List(vec![(kind, constant)])),
-            "$addToSet" if !has_modifiers => Some(Rule::Set(vec![(kind, constant?)])),
+            "$unset" => constant.map(|_| Rule::Value(vec![(kind, None)])),
+            "$push" if is_one_item(value) => Some(Rule::List(vec![(kind, constant)])),
+            // The server takes numbers of different types for equal, so a number may already be in the list.
+            "$addToSet" if is_one_item(value) => {
+                Some(Rule::Set(vec![(kind, constant.filter(|it| !it.has_number(field))?)]))
+            }
             _ => None,
         }
     }
@@ -282,15 +282,45 @@ fn changes(update: &Template) -> impl Iterator<Item = (&str, &str, &serde_json::
     })
 }
 
+/// Whether a generator chooses the fields that an update changes.
+fn has_generated_fields(update: &Template) -> bool {
+    update.fields().iter().any(|(operator, fields)| {
+        let Some(fields) = fields.as_object() else { return true };
+        let is_target_generated = operator == "$rename" && fields.values().any(|to| !to.is_string());
+        is_target_generated || fields.keys().any(|name| name.starts_with('$'))
+    })
+}
+
 /// The top-level field of a path.
 fn root_of(field: &str) -> &str {
     field.split('.').next().unwrap_or(field)
 }
 
+/// Whether a `$push` or `$addToSet` of a value always means one item. A generator may also make the modifiers.
+fn is_one_item(value: &serde_json::Value) -> bool {
+    let is_plain = value.as_object().is_none_or(|map| !map.keys().any(|key| key.starts_with('$')));
+    is_plain || !mentions(value, &NOT_ONE_ITEM)
+}
+
+/// Whether one of the keys occurs anywhere in a value.
+fn mentions(value: &serde_json::Value, keys: &[&str]) -> bool {
+    match value {
+        serde_json::Value::Array(items) => items.iter().any(|item| mentions(item, keys)),
+        serde_json::Value::Object(map) => {
+            map.iter().any(|(key, inner)| keys.contains(&key.as_str()) || mentions(inner, keys))
+        }
+        _ => false,
+    }
+}
+
 impl Effects {
-    /// The kind of one update of an operation, by their indexes; `None` if the operation is not followed.
-    pub fn kind(&self, operation: usize, update: usize) -> Option<u8> {
-        self.kinds.get(operation)?.as_ref()?.get(update).copied()
+    /// The purpose of one update of an operation, by their indexes.
+    pub fn purpose(&self, operation: usize, update: usize) -> Purpose {
+        match self.kinds.get(operation).and_then(|kinds| kinds.as_ref()?.get(update)) {
+            Some(Some(kind)) => Purpose::Update(*kind),
+            Some(None) => Purpose::Unjudged,
+            None => Purpose::Touch,
+        }
     }
 
     /// The updates that a stored document lacks or shows in excess, given the inserted document and the number of updates of
@@ -342,6 +372,11 @@ impl Judged {
 impl Constant {
     fn bson(&self, field: &str) -> Option<Bson> {
         bson::Document::from_reader(self.0.as_slice()).ok()?.get(field).cloned()
+    }
+
+    /// Whether the value is a number, or contains one.
+    fn has_number(&self, field: &str) -> bool {
+        self.bson(field).is_none_or(|value| has_number(&value))
     }
 
     fn is(&self, found: Element<'_>) -> bool {
@@ -402,6 +437,15 @@ impl Rule {
     }
 }
 
+fn has_number(value: &Bson) -> bool {
+    match value {
+        Bson::Int32(_) | Bson::Int64(_) | Bson::Double(_) | Bson::Decimal128(_) => true,
+        Bson::Array(items) => items.iter().any(has_number),
+        Bson::Document(fields) => fields.values().any(has_number),
+        _ => false,
+    }
+}
+
 /// Judges a sum: the amounts in doubt may be in it or not.
 fn sum(
     steps: &[(u8, i64)],
@@ -458,7 +502,10 @@ fn extreme(
     let acknowledged = values.iter().filter(|(kind, _)| counts(*kind).acknowledged() > 0);
     let floor = acknowledged.map(|(_, value)| Some(*value)).fold(before, Option::max);
     let is_sent = |(kind, value): &(u8, i64)| Some(*value) == now && counts(*kind).sent() > 0;
-    if now < floor {
+    if now < before {
+        // No update lowers the field.
+        Err(Differs)
+    } else if now < floor {
         Ok(Judged::lacking(1))
     } else if now == before || values.iter().any(is_sent) {
         Ok(Judged::default())
@@ -586,10 +633,13 @@ fn is_same(one: Element<'_>, other: Element<'_>) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use bson::{Document, doc};
-    use plimsoll_ledger::{Kinds, Slot};
+    use plimsoll_ledger::{Kinds, Run, Slot};
 
     use super::*;
+    use crate::scenario::Section;
     use crate::setup::Setup;
     use crate::testing::setup;
 
@@ -670,10 +720,13 @@ mod tests {
         check_number(raised, &[(1, 1), (0, 0)], 9, Ok((0, 1)));
         check_number(raised, &[(1, 1), (0, 1)], 9, Ok((0, 0)));
         check_number(raised, &[(1, 1), (0, 1)], 8, Err(Differs));
+        check_number(raised, &[(0, 0), (0, 0)], 4, Err(Differs));
+        check_number(raised, &[(1, 1), (0, 0)], 4, Err(Differs));
         let lowered = r#"{"$min": {"n": 3}}, {"$min": {"n": 1}}"#;
         check_number(lowered, &[(1, 1), (0, 0)], 3, Ok((0, 0)));
         check_number(lowered, &[(1, 1), (0, 0)], 4, Ok((1, 0)));
         check_number(lowered, &[(1, 1), (0, 0)], 1, Ok((0, 1)));
+        check_number(lowered, &[(0, 0), (0, 0)], 6, Err(Differs));
     }
 
     #[test]
@@ -706,11 +759,89 @@ mod tests {
         check(generated, &[(1, 2), (1, 1)], &with(&[1, 700, 8]), Ok((0, 0)));
         check(generated, &[(1, 2), (1, 1)], &with(&[1, 8]), Ok((1, 0)));
         check(generated, &[(1, 1), (1, 1)], &with(&[1, 8, 700, 700]), Ok((0, 1)));
-        let added = r#"{"$addToSet": {"l": 1}}, {"$addToSet": {"l": 2}}"#;
-        check(added, &[(3, 3), (2, 2)], &with(&[1, 2]), Ok((0, 0)));
-        check(added, &[(3, 3), (2, 2)], &with(&[1]), Ok((1, 0)));
-        check(added, &[(3, 3), (2, 2)], &with(&[1, 2, 2]), Ok((0, 1)));
-        check(added, &[(1, 1), (0, 0)], &with(&[1, 2]), Ok((0, 1)));
+    }
+
+    #[test]
+    fn a_set_has_every_acknowledged_value_once() {
+        let with = |s: &[&str]| doc! {"n": 5, "t": "x", "l": [1], "s": s};
+        let added = r#"{"$addToSet": {"s": "a"}}, {"$addToSet": {"s": "b"}}"#;
+        check(added, &[(3, 3), (2, 2)], &with(&["a", "b"]), Ok((0, 0)));
+        check(added, &[(3, 3), (2, 2)], &with(&["a"]), Ok((1, 0)));
+        check(added, &[(3, 3), (2, 2)], &with(&["a", "b", "b"]), Ok((0, 1)));
+        check(added, &[(1, 1), (0, 0)], &with(&["a", "b"]), Ok((0, 1)));
+        let inserted = r#"{"$addToSet": {"l": "a"}}"#;
+        check(inserted, &[(1, 1)], &doc! {"n": 5, "t": "x", "l": [1, "a"]}, Ok((0, 0)));
+    }
+
+    fn not_judged(field: &str, operator: &str) -> String {
+        format!(
+            "The field {field} is not judged: its values do not follow from the number of updates ({operator})."
+        )
+    }
+
+    #[test]
+    fn a_generated_value_is_no_constant_whatever_the_seed() {
+        let section: Section =
+            serde_json::from_str(r#"{"collection": "d.c", "document": {"n": 5}}"#).unwrap();
+        for (update, expected) in [
+            (r#"{"$set": {"b": {"$bool": {}}}}"#, not_judged("b", "$set")),
+            (r#"{"$set": {"b": {"$pick": ["x", "y"]}}}"#, not_judged("b", "$set")),
+            (
+                r#"{"$set": {"b": {"$pick": {"from": ["x", "y"], "weights": [97, 3]}}}}"#,
+                not_judged("b", "$set"),
+            ),
+            (r#"{"$inc": {"n": {"$optional": {"probability": 0.9, "value": 1}}}}"#, not_judged("n", "$inc")),
+            (
+                r#"{"$unset": {"b": {"$optional": {"probability": 0.9, "value": 1}}}}"#,
+                not_judged("b", "$unset"),
+            ),
+            (r#"{"$inc": {"n": 1}, "$set": {"b": {"$bool": {}}}}"#, not_judged("b", "$set")),
+        ] {
+            let operation = format!(r#"{{"update": {{"update": {update}}}}}"#);
+            let operations = [("op".to_owned(), serde_json::from_str::<Operation>(&operation).unwrap())];
+            for seed in 0..40 {
+                let context = Context { seed, run: Run { time_s: 1, tag: [1, 2, 3] }, base: Path::new(".") };
+                let setup = Setup::build(&section, &operations, context).unwrap();
+                assert_eq!(setup.not_judged, [expected.as_str()], "{update}, seed {seed}");
+            }
+        }
+    }
+
+    #[test]
+    fn updates_whose_fields_a_generator_chooses_are_not_judged() {
+        let reason = "The changes by op are not judged: a generator chooses the fields.";
+        for update in [
+            r#"{"$set": {"$pick": [{"a": 1}, {"b": 1}]}}"#,
+            r#"{"$inc": {"$pick": [{"n": 1}, {"m": 1}]}}"#,
+            r#"{"$rename": {"t": {"$pick": ["u", "v"]}}}"#,
+            r#"{"$set": {"t": "y"}, "$unset": {"$optional": {"value": {"l": ""}}}}"#,
+        ] {
+            let setup = updates_of(update);
+            assert_eq!((setup.not_judged, setup.effects), (vec![reason.to_owned()], None), "{update}");
+        }
+    }
+
+    #[test]
+    fn an_update_that_may_append_no_element_or_several_is_not_judged() {
+        for (update, operator) in [
+            (r#"{"$push": {"l": {"$optional": {"value": {"$number": {}}}}}}"#, "$push"),
+            (r#"{"$push": {"k": {"$optional": {"value": 1}}, "l": {"$same": "k"}}}"#, "$push"),
+            (r#"{"$push": {"l": {"$pick": [{"$each": [1, 2]}, 3]}}}"#, "$push"),
+            (r#"{"$addToSet": {"l": {"$optional": {"value": "a"}}}}"#, "$addToSet"),
+        ] {
+            let named = updates_of(update).not_judged;
+            assert!(named.contains(&not_judged("l", operator)), "{update}: {named:?}");
+        }
+        let optional_inside = r#"{"$push": {"l": {"a": {"$optional": {"value": 1}}}}}"#;
+        assert_eq!(updates_of(optional_inside).not_judged, Vec::<String>::new());
+    }
+
+    #[test]
+    fn numbers_in_a_set_are_not_judged_because_the_server_takes_those_of_other_types_for_equal() {
+        for value in ["1", "1.5", r#"{"$numberDecimal": "1"}"#, r#"[{"a": 1}]"#] {
+            let named = updates_of(&format!(r#"{{"$addToSet": {{"l": {value}}}}}"#)).not_judged;
+            assert_eq!(named, [not_judged("l", "$addToSet")], "{value}");
+        }
     }
 
     #[test]
@@ -784,7 +915,8 @@ mod tests {
         let set = r#"{"$set": {"s": {"$number": {}}}}"#;
         let many = updates_of(&[vec![set; 20].join(", ").as_str(), r#"{"$inc": {"n": 1}}"#].join(", "));
         let effects = many.effects.unwrap();
-        assert_eq!([0, 19, 20, 21].map(|update| effects.kind(0, update)), [Some(0), Some(0), Some(1), None]);
+        assert_eq!([0, 19].map(|update| effects.purpose(0, update)), [Purpose::Unjudged; 2]);
+        assert_eq!([20, 21].map(|update| effects.purpose(0, update)), [Purpose::Update(0), Purpose::Touch]);
         let nine = vec![r#"{"$inc": {"n": 1}}"#; usize::from(KINDS_MAX) + 1].join(", ");
         let reason = "The changes by op are not judged: the ledger follows 8 kinds of updates.";
         assert_eq!(updates_of(&nine).not_judged, [reason]);

@@ -99,12 +99,14 @@ impl WorkerLedger {
                 self.note(number);
             }
             (None, Purpose::Read) => {}
+            // A removal may be sent while this update is in flight, so the update may find no document.
+            (None, Purpose::Unjudged) if fit == Fit::Good => picked.bound.promised = false,
             (None, _) => self.touch(number),
         }
         Some(PickedDocument { change, ..picked })
     }
 
-    /// Notes the operation's change and returns it. `None` for a read, and for a touch, whose outcome is not
+    /// Notes the operation's change and returns it. `None` for a read, and for an update or a touch whose outcome is not
     /// followed.
     fn note_change(&mut self, slot: Slot, fit: Fit, purpose: Purpose) -> Option<PendingChange> {
         match purpose {
@@ -193,7 +195,7 @@ impl WorkerLedger {
 mod tests {
     use std::sync::Arc;
 
-    use plimsoll_ledger::Allocation;
+    use plimsoll_ledger::{Allocation, Changes};
 
     use super::*;
     use crate::snapshot::Snapshot;
@@ -329,6 +331,24 @@ mod tests {
         assert!(ledger.is_touched(picked.number) && picked.change.is_none());
         assert_eq!(ledger.pick(&Keys::Uniform, Purpose::Read, |_| 0).unwrap().bound.least, None);
         assert_eq!(ledger.pick(&Keys::Uniform, Purpose::Read, at(1, 2)).unwrap().bound.least, Some(0));
+    }
+
+    #[test]
+    fn an_update_that_is_not_judged_leaves_no_trace() {
+        let mut ledger = filled(1);
+        let update =
+            |ledger: &mut WorkerLedger| ledger.pick(&Keys::Uniform, Purpose::Unjudged, |_| 0).unwrap();
+        for _ in 0..1000 {
+            assert_eq!(update(&mut ledger).change, None);
+        }
+        assert_eq!(ledger.changes, Changes::default());
+        let read = ledger.pick(&Keys::Uniform, Purpose::Read, |_| 0).unwrap();
+        assert_eq!((read.bound.promised, read.bound.least), (true, Some(0)));
+        assert!(!update(&mut ledger).bound.promised, "a removal may arrive earlier");
+        let removal = ledger.pick(&Keys::Uniform, Purpose::Remove, |_| 0).unwrap();
+        assert_eq!(removal.change, Some(PendingChange::Removal));
+        update(&mut ledger);
+        assert!(ledger.is_touched(0), "it may be deleted");
     }
 
     #[test]
