@@ -73,7 +73,7 @@ enum Versions {
 /// The `_id` of a payload whose key has an `_id` too.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PayloadId {
-    /// It may be another one, because the source has no deletes.
+    /// It may be another one, because the source has no deletes, or because its keys need not name documents.
     #[default]
     Any,
     /// It is that of the key, by which a delete finds the document.
@@ -154,7 +154,8 @@ fn named<'a>(batch: &'a Batch, event: &Event, payload_id: PayloadId) -> Result<C
     };
     if payload_id == PayloadId::OfKey && of_key().is_some_and(|of_key| of_key != named) {
         return Err(
-            "its payload has another `_id` than its key, so a delete would not find its document: keep `_id` in `map`",
+            "its payload has another `_id` than its key, so a delete would not find its document: keep `_id` in `map`, and \
+             write the `_id` of the document into the key",
         );
     }
     Ok(named)
