@@ -201,9 +201,12 @@ fn unmatched(file: &PipelineFile) -> Unmatched {
     }
 }
 
-/// The rule of a copy for the `_id` of a payload whose key has an `_id` too.
-fn payload_id(file: &PipelineFile) -> PayloadId {
-    if conflicts::has_deletes(&file.source) { PayloadId::OfKey } else { PayloadId::Any }
+/// The rule of a copy for the `_id` of a payload whose key has an `_id` too. The keys of a topic may name something else than
+/// documents, such as a position in a change stream. So without a `map`, which may change the `_id`, its payloads keep theirs.
+pub(super) fn payload_id(file: &PipelineFile) -> PayloadId {
+    let has_map = file.transforms.iter().any(|transform| matches!(transform, TransformSection::Map(_)));
+    let may_differ = matches!(file.source, SourceSection::Kafka(_)) && !has_map;
+    if conflicts::has_deletes(&file.source) && !may_differ { PayloadId::OfKey } else { PayloadId::Any }
 }
 
 #[cfg_attr(not(feature = "embedding"), expect(unused_variables, reason = "only models are files"))]

@@ -2,8 +2,10 @@
 
 use std::path::Path;
 
+use super::build::payload_id;
 use super::{build, replay};
 use plimsoll_scenario::parse_with;
+use plimsoll_stores::sink::keyed::PayloadId;
 
 const SINKS: [&str; 7] = [
     "file: {path: out}",
@@ -129,6 +131,26 @@ fn a_map_before_a_copy_keeps_the_id_by_which_deletes_find_documents() {
         ] {
             check(&through(&transforms), if has_deletes { &words } else { &[] });
         }
+    }
+}
+
+#[test]
+fn only_a_topic_without_a_map_may_have_keys_with_other_ids_than_its_documents() {
+    let topic = "source: {kafka: {brokers: 'b:1', topic: t, group: g}}\n";
+    let (filter, map) = ("{filter: {where: '.live'}}", "{map: {project: [n], format: bson}}");
+    let rows = [
+        (FILE, [PayloadId::Any; 3]),
+        (SCAN, [PayloadId::Any; 3]),
+        (ORDERS, [PayloadId::OfKey; 3]),
+        (topic, [PayloadId::Any, PayloadId::Any, PayloadId::OfKey]),
+    ];
+    for (source, expected) in rows.into_iter().take(if cfg!(feature = "kafka") { 4 } else { 3 }) {
+        let transforms = [String::new(), filter.to_owned(), format!("{filter}, {map}")];
+        let rules = transforms.map(|transforms| {
+            let text = format!("name: t\n{source}transforms: [{transforms}]\n{COPY}");
+            payload_id(&parse_with(&text, "test", &[]).unwrap())
+        });
+        assert_eq!(rules, expected, "{source}");
     }
 }
 

@@ -142,8 +142,8 @@ impl LineSearch {
         let bounds = self.objective.bounds.len();
         let means: Vec<f64> = (0..bounds).map(|bound| trial.mean(bound)).collect();
         let mut reasons = self.objective.reasons(&means, &due, window);
-        // A broken bound says more than a rate that was not reached because of it.
         trial.is_slow_throughout = trial.mean(bounds) < 1.0 && are_all_slow(&due);
+        // A broken bound says more than a rate that was not reached because of it.
         let is_only_late = reasons.is_empty() && trial.mean(bounds) >= 1.0;
         reasons.extend(is_only_late.then(|| window.not_reached()));
         reasons.extend(background);

@@ -1,5 +1,6 @@
 //! Tests runs on a simulated replica set that elects a new primary meanwhile, and on a simulated sharded cluster.
 
+use std::collections::HashSet;
 use std::path::Path;
 use std::process::Output;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -235,7 +236,13 @@ fn a_run_is_told_which_updates_a_failover_rolled_back() {
         let integrity = run_through_a_failover_at(&set, &changes(collection, operation), 800);
         let rolled_back = hex(set.rolled_back_updates());
         assert!(!rolled_back.is_empty() && set.rolled_back().is_empty());
-        assert_eq!(integrity["lost_increments"], rolled_back.len(), "{integrity}");
+        let lost = integrity["lost_increments"].as_u64().unwrap() as usize;
+        // Two lost updates of different kinds of one document may count as one.
+        let lost_min = match collection {
+            "kinds" => rolled_back.iter().collect::<HashSet<_>>().len(),
+            _ => rolled_back.len(),
+        };
+        assert!((lost_min..=rolled_back.len()).contains(&lost), "{rolled_back:?}: {integrity}");
         assert!(
             rolled_back.iter().all(|id| examples(&integrity).contains(id)),
             "{rolled_back:?}: {integrity}"

@@ -3,6 +3,7 @@
 use super::*;
 use crate::serve::client::Client;
 use bson::{Document, RawDocumentBuf, doc, rawdoc};
+use plimsoll_measure::clock::{self, SECOND_NS};
 
 fn set(lag: usize) -> ReplicaSet {
     ReplicaSet::start(Options { lag, ..Options::default() }).unwrap()
@@ -299,7 +300,9 @@ fn a_member_with_a_delay_gets_entries_of_that_age_and_no_others() {
     insert(&set, 0, 1, "majority");
     assert_eq!(counts(&set), [1, 1, 0]);
     set.delay(2, Duration::from_millis(1));
+    let began = clock::now();
     while count(&set, 2) == 0 {
+        assert!(clock::now().since(began) < 60 * SECOND_NS, "the entry is old enough");
         ask(&set, 2, doc! {"hello": 1, "$db": "admin"});
     }
     assert_eq!(counts(&set), [1, 1, 1]);

@@ -7,8 +7,9 @@
 //! an earlier version of another document gave up. A batch then writes every version: a command ends before an event whose `_id` it
 //! has already.
 //!
-//! A replay after a crash writes the same events again in the same order, so the collection ends in the same state, unless a unique
-//! index refuses an earlier version of a document whose value another document has by then.
+//! A replay after a crash or a lost connection writes the same events again in the same order, so the collection ends in the same
+//! state. A unique index may then refuse an earlier version, because another document has its value by now. The refusal is ignored
+//! if the batch has a later version that was written.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -72,7 +73,7 @@ enum Versions {
 /// The `_id` of a payload whose key has an `_id` too.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PayloadId {
-    /// It may be another one, because the source has no deletes.
+    /// It may be another one, because the source has no deletes, or because its keys need not name documents.
     #[default]
     Any,
     /// It is that of the key, by which a delete finds the document.
@@ -153,7 +154,8 @@ fn named<'a>(batch: &'a Batch, event: &Event, payload_id: PayloadId) -> Result<C
     };
     if payload_id == PayloadId::OfKey && of_key().is_some_and(|of_key| of_key != named) {
         return Err(
-            "its payload has another `_id` than its key, so a delete would not find its document: keep `_id` in `map`",
+            "its payload has another `_id` than its key, so a delete would not find its document: keep `_id` in `map`, and \
+             write the `_id` of the document into the key",
         );
     }
     Ok(named)
@@ -185,6 +187,19 @@ fn affects_replaced<N: Eq + Hash>(names: &[Result<N, &str>], refused: &[Refused]
     has_replaced && refused.iter().any(|one| names[one.index as usize].is_ok())
 }
 
+/// The refusals without those of events whose document a later event of the batch has replaced.
+fn of_last<N: Eq + Hash>(names: &[Result<N, &str>], refused: Vec<Refused>) -> Vec<Refused> {
+    let is_refused: HashSet<u32> = refused.iter().map(|one| one.index).collect();
+    let written = (0_u32..).zip(names).filter(|(index, _)| !is_refused.contains(index));
+    let last: HashMap<_, _> =
+        written.filter_map(|(index, name)| Some((name.as_ref().ok()?, index))).collect();
+    let is_replaced = |one: &Refused| {
+        let name = names[one.index as usize].as_ref();
+        name.is_ok_and(|name| last.get(name).is_some_and(|later| *later > one.index))
+    };
+    refused.into_iter().filter(|one| !is_replaced(one)).collect()
+}
+
 async fn write(
     mut connections: Connections,
     batch: Arc<Batch>,
@@ -211,9 +226,13 @@ async fn write_batch(connections: &mut Connections, batch: &Batch, payload_id: P
             break;
         }
     }
-    let affected =
-        |refused: &[Refused]| connections.versions == Versions::Last && affects_replaced(&names, refused);
-    split_if(affected, verdict.verdict())
+    match (connections.versions, verdict.verdict()) {
+        (Versions::Last, verdict) => split_if(|refused| affects_replaced(&names, refused), verdict),
+        (Versions::All, Verdict::Written { replayed, refused }) => {
+            Verdict::Written { replayed, refused: of_last(&names, refused) }
+        }
+        (Versions::All, failed) => failed,
+    }
 }
 
 impl Connections {

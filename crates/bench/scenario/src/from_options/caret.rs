@@ -9,7 +9,7 @@ use serde::{Deserialize, Deserializer};
 use serde_saphyr::{Location, Spanned};
 
 use crate::secret;
-use crate::typed::oversize_number;
+use crate::typed::read_untyped;
 
 /// The columns of the shown line before and after the place.
 const BEFORE: usize = 60;
@@ -35,8 +35,7 @@ impl Source<'_> {
         if self.text.trim().is_empty() {
             return Err(self.at_start("the text is empty: write {} or fields such as {a: 1}"));
         }
-        let read = oversize_number(self.text).map_or_else(|| plimsoll_yaml::value(self.text), Err);
-        read.map_err(|slip| {
+        read_untyped(self.text).map_err(|slip| {
             let from_zero = |(line, column): plimsoll_yaml::Place| Place {
                 line: line.saturating_sub(1),
                 column: column.saturating_sub(1),

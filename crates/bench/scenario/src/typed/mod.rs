@@ -40,7 +40,7 @@ pub use builtin::{Builtin, all as builtins, pipelines, suites};
 pub use matrix::{Axis, Bounds, LeaveOut, Matrix, Names};
 pub use mistaken::{Kind, mistaken_name, mistaken_text};
 pub use overrides::{assigned, put};
-pub(crate) use oversize_number::oversize_number;
+pub(crate) use oversize_number::read_untyped;
 pub use plimsoll_mongo::scenario::Existing;
 pub use plimsoll_yaml::{in_our_words, nearest};
 pub use read::{Loaded, Text, load, load_text, parse_with};

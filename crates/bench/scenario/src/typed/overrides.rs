@@ -4,7 +4,7 @@ use anyhow::{Context, anyhow, bail};
 use plimsoll_yaml::Slip;
 use serde_json::{Map, Value};
 
-use super::oversize_number::oversize_number;
+use super::oversize_number::read_untyped;
 use super::redacted_errors::{rendered, unsaid};
 use crate::secret;
 
@@ -27,8 +27,7 @@ pub fn assigned<'a>(assignment: &'a str, example: &str) -> anyhow::Result<(&'a s
         let repeated = secret::repeated(assignment);
         bail!("--set {repeated}: write path=value, for example --set {example}");
     };
-    let read = oversize_number(text).map_or_else(|| plimsoll_yaml::value(text), Err);
-    read.map(|value| (path, value)).map_err(|slip| unreadable(path, text, &slip))
+    read_untyped(text).map(|value| (path, value)).map_err(|slip| unreadable(path, text, &slip))
 }
 
 /// The error for an invalid value. A value that may hold a secret is not repeated.
