@@ -8,8 +8,9 @@
 //! has already.
 //!
 //! A replay after a crash or a lost connection writes the same events again in the same order, so the collection ends in the same
-//! state. A unique index may then refuse an earlier version, because another document has its value by now. The refusal is ignored
-//! if the batch has a later version that was written.
+//! state. A unique index may then refuse a version, because another document has its value by now. The refusal is ignored if the
+//! batch has a later version that was written. If a document's last version is refused, it is written again after all others: they
+//! may have freed its value.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -189,15 +190,22 @@ fn affects_replaced<N: Eq + Hash>(names: &[Result<N, &str>], refused: &[Refused]
 
 /// The refusals without those of events whose document a later event of the batch has replaced.
 fn of_last<N: Eq + Hash>(names: &[Result<N, &str>], refused: Vec<Refused>) -> Vec<Refused> {
-    let is_refused: HashSet<u32> = refused.iter().map(|one| one.index).collect();
-    let written = (0_u32..).zip(names).filter(|(index, _)| !is_refused.contains(index));
-    let last: HashMap<_, _> =
-        written.filter_map(|(index, name)| Some((name.as_ref().ok()?, index))).collect();
+    let is_refused: HashSet<_> = refused.iter().map(|one| one.index).collect();
+    let indexes = (0_u32..).zip(names).map(|(index, _)| index);
+    let written = last(names, indexes.filter(|index| !is_refused.contains(index)));
     let is_replaced = |one: &Refused| {
         let name = names[one.index as usize].as_ref();
-        name.is_ok_and(|name| last.get(name).is_some_and(|later| *later > one.index))
+        name.is_ok_and(|name| written.get(name).is_some_and(|later| *later > one.index))
     };
     refused.into_iter().filter(|one| !is_replaced(one)).collect()
+}
+
+/// The last of these events of each document. The indexes are in ascending order.
+fn last<'a, N: Eq + Hash>(
+    names: &'a [Result<N, &str>],
+    indexes: impl Iterator<Item = u32>,
+) -> HashMap<&'a N, u32> {
+    indexes.filter_map(|index| Some((names[index as usize].as_ref().ok()?, index))).collect()
 }
 
 async fn write(
@@ -228,14 +236,39 @@ async fn write_batch(connections: &mut Connections, batch: &Batch, payload_id: P
     }
     match (connections.versions, verdict.verdict()) {
         (Versions::Last, verdict) => split_if(|refused| affects_replaced(&names, refused), verdict),
-        (Versions::All, Verdict::Written { replayed, refused }) => {
-            Verdict::Written { replayed, refused: of_last(&names, refused) }
+        (Versions::All, Verdict::Written { refused, .. }) => {
+            connections.write_again(batch, &names, refused).await
         }
         (Versions::All, failed) => failed,
     }
 }
 
 impl Connections {
+    /// Writes the refused last versions of documents again, as long as the server takes some of them. Returns the remaining refusals.
+    async fn write_again<N: Eq + Hash>(
+        &mut self,
+        batch: &Batch,
+        names: &[Result<N, &str>],
+        refused: Vec<Refused>,
+    ) -> Verdict {
+        let mut refused = of_last(names, refused);
+        loop {
+            let mut part: Vec<_> = last(names, refused.iter().map(|one| one.index)).into_values().collect();
+            part.sort_unstable();
+            let mut verdict = BatchVerdict::default();
+            self.write_part(batch, &part, &mut verdict).await;
+            let still: HashSet<_> = match verdict.verdict() {
+                Verdict::Written { refused, .. } => refused.iter().map(|one| one.index).collect(),
+                failed => return failed,
+            };
+            if still.len() == part.len() {
+                return Verdict::Written { replayed: 0, refused };
+            }
+            refused.retain(|one| !part.contains(&one.index) || still.contains(&one.index));
+            refused = of_last(names, refused);
+        }
+    }
+
     /// Sends the deletions and then the replacements of a part.
     async fn write_part(&mut self, batch: &Batch, part: &[u32], verdict: &mut BatchVerdict) {
         let Self { replace, delete, .. } = self;

@@ -163,16 +163,32 @@ fn a_command_ends_before_an_event_whose_document_it_has() {
 }
 
 #[test]
-fn the_repetition_of_a_batch_refuses_no_version_that_a_later_one_replaced() {
-    let copy = IndexedCopy::start(Index::Listed, &[(1, "x")]);
-    let mut sink = sink(&copy.sink());
-    let events = [(1, "y"), (2, "x"), (1, "z"), (3, "y")];
-    for attempt in ["first", "repeated"] {
-        assert_eq!(write(&mut *sink, changes(&events)), Verdict::WRITTEN, "{attempt}");
-        assert_eq!(copy.values(), values(&[(1, "z"), (2, "x"), (3, "y")]), "{attempt}");
+fn the_repetition_of_a_batch_ends_in_the_same_state_and_refuses_no_event() {
+    for (before, events, after) in [
+        // 3 has the first value of 1.
+        (vec![(1, "x")], vec![(1, "y"), (2, "x"), (1, "z"), (3, "y")], vec![(1, "z"), (2, "x"), (3, "y")]),
+        // 3 has the second value of 2, so 2 keeps its first one, which is the last of 1, until its own last version is written.
+        (
+            vec![(1, "w"), (2, "q")],
+            vec![(1, "a"), (2, "w"), (2, "g"), (1, "w"), (2, "k"), (3, "g")],
+            vec![(1, "w"), (2, "k"), (3, "g")],
+        ),
+    ] {
+        let copy = IndexedCopy::start(Index::Listed, &before);
+        let mut sink = sink(&copy.sink());
+        for attempt in ["first", "repeated"] {
+            assert_eq!(write(&mut *sink, changes(&events)), Verdict::WRITTEN, "{attempt}: {events:?}");
+            assert_eq!(copy.values(), values(&after), "{attempt}: {events:?}");
+        }
     }
-    // A refused last version hides no earlier refusal of its document.
+}
+
+#[test]
+fn a_refused_last_version_hides_no_earlier_refusal_of_its_document() {
+    let copy = IndexedCopy::start(Index::Listed, &[(2, "x"), (3, "y")]);
+    let mut sink = sink(&copy.sink());
     assert_eq!(refused(&write(&mut *sink, changes(&[(4, "x"), (4, "y"), (5, "v")]))), [0, 1]);
+    assert_eq!(copy.values(), values(&[(2, "x"), (3, "y"), (5, "v")]));
 }
 
 #[test]
