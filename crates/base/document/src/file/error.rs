@@ -129,6 +129,15 @@ pub enum Problem {
         /// The fault and its byte.
         reason: String,
     },
+    /// A whole number has more than 64 bits and would become the nearest double.
+    #[error(
+        "a whole number of more than 64 bits at byte {at} of the line; write {{\"$numberDecimal\": \"…\"}} to keep all digits, or \
+         {{\"$numberDouble\": \"…\"}} for the nearest double"
+    )]
+    OversizeNumber {
+        /// The offset of its first byte in the line, counted from 1.
+        at: usize,
+    },
     /// The file is a JSON array.
     #[error(
         "the file is a JSON array; write one document a line (mongoexport without --jsonArray, or jq -c '.[]')"
