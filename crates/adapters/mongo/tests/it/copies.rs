@@ -85,7 +85,7 @@ fn a_member_that_lags_or_is_down_stays_open_and_is_told() {
     let lagging = loaded.audit().unwrap();
     let member = set.addresses()[2].to_string();
     let sentence = open(&lagging);
-    assert!(sentence.contains(&member) && sentence.contains("did not catch up within 300ms"), "{sentence}");
+    assert!(sentence.contains(&member) && sentence.contains("did not catch up within 1s"), "{sentence}");
     set.kill(2);
     let down = loaded.audit().unwrap();
     assert!(open(&down).contains(&format!("{member} refused the connection")), "{}", open(&down));
@@ -236,7 +236,7 @@ fn a_member_that_accepts_connections_and_stays_silent_is_left_after_the_longest_
     let began = clock::now();
     let audited = loaded.audit().unwrap();
     assert!(open(&audited).contains(&set.addresses()[2].to_string()), "{}", open(&audited));
-    // The longest lag is 300 ms; a connection without it takes 10 s.
+    // The longest lag is 1 s; a connection without it takes 10 s.
     assert!(clock::now().since(began) < 5 * clock::SECOND_NS, "{} ns", clock::now().since(began));
 }
 
@@ -249,7 +249,7 @@ fn a_shard_that_lags_is_named_and_its_documents_are_found_at_local() {
     let audited = loaded.audit().unwrap();
     let [sentence] = &audited.placed.shards.open[..] else { panic!("{:?}", audited.placed) };
     assert!(sentence.starts_with("The shard shard1 lags, so the audit read it"), "{sentence}");
-    assert!(sentence.contains("did not catch up within 300ms"), "{sentence}");
+    assert!(sentence.contains("did not catch up within 1s"), "{sentence}");
     assert_eq!((audited.findings.found, audited.holds()), (OPERATIONS, true), "{audited:?}");
     let held = [0, 1].map(|index| cluster.shard(index).documents(NAMESPACE) as u64);
     assert!(audited.placed.shards.documents.values().copied().eq(held), "{:?}", audited.placed);
