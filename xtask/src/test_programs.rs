@@ -26,6 +26,8 @@ const THREADS: &str = "RUST_TEST_THREADS";
 /// The smallest number of tests of an integration program that run at once: most tests wait for processes
 /// most of the time.
 const TEST_THREADS_MIN: usize = 4;
+/// The programs that run long although they are small: their tests wait for a broker.
+const LONG: [&str; 1] = ["kafka it"];
 /// The wings whose unit tests may start installed programs.
 const EXTERNAL: [&str; 2] = ["adapters", "services"];
 
@@ -81,12 +83,13 @@ pub(crate) fn build() -> Result<Vec<Program>> {
     programs(&String::from_utf8(built.stdout)?)
 }
 
-/// The test programs in cargo's messages, the largest first: a large program tends to run long.
+/// The test programs in cargo's messages, those first that run long: a large program tends to.
 fn programs(messages: &str) -> Result<Vec<Program>> {
     let mut sized = Vec::new();
     for line in messages.lines().filter(|line| line.starts_with('{')) {
         if let Some(program) = program(&serde_json::from_str(line)?) {
-            sized.push((fs::metadata(&program.executable).map_or(0, |file| file.len()), program));
+            let bytes = fs::metadata(&program.executable).map_or(0, |file| file.len());
+            sized.push(((LONG.contains(&program.name.as_str()), bytes), program));
         }
     }
     sized.sort_by(|(left, a), (right, b)| right.cmp(left).then_with(|| a.name.cmp(&b.name)));
@@ -200,6 +203,15 @@ mod tests {
         let found: Vec<_> = found.iter().map(|one| (one.name.as_str(), one.unit)).collect();
         let expected = [("http bin", false), ("http client", false), ("http it", false), ("http lib", true)];
         assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn a_program_that_waits_for_a_broker_comes_first() {
+        let of = |crate_name: &str| {
+            message("adapters", "test", "it", true, Some("/t/it-1")).replace("http", crate_name)
+        };
+        let found = programs(&[of("http"), of("kafka")].join("\n")).unwrap();
+        assert_eq!(found.iter().map(|one| one.name.as_str()).collect::<Vec<_>>(), ["kafka it", "http it"]);
     }
 
     #[test]
