@@ -281,9 +281,14 @@ pub fn until_written(brokers: &str, topic: &str, records: u64) {
     });
 }
 
-/// Waits until a group has committed everything in a topic.
-pub fn until_committed(brokers: &str, topic: &str, group: &str) {
+/// Whether a group has committed everything in a topic.
+pub fn is_committed(brokers: &str, topic: &str, group: &str) -> bool {
     let all: BTreeMap<_, _> =
         ends(brokers, topic).iter().map(|extent| (extent.partition, extent.end)).collect();
-    until("the commit", || committed(brokers, topic, group) == all);
+    committed(brokers, topic, group) == all
+}
+
+/// Waits until a group has committed everything in a topic.
+pub fn until_committed(brokers: &str, topic: &str, group: &str) {
+    until("the commit", || is_committed(brokers, topic, group));
 }
