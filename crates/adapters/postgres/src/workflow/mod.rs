@@ -151,7 +151,8 @@ async fn is_complete(session: &Session) -> Stored<bool> {
 /// Creates what is missing. Processes that do so at the same time wait for each other.
 async fn create(session: &Session, partitions: i16) -> Stored<()> {
     session.rows("SELECT pg_advisory_lock($1)", &[&CREATION_LOCK]).await?;
-    // Of an earlier version. Its lock must end before the other indexes are created: readers wait for it.
+    // An earlier version created this index. A statement of its own ends the lock of the removal, for which readers wait, before the schema
+    // creates other indexes.
     session.run("DROP INDEX IF EXISTS plimsoll_workflow.instances_halted").await?;
     session.run(SCHEMA).await?;
     let insert = "INSERT INTO form (version, partitions) VALUES ($1, $2) ON CONFLICT DO NOTHING";
