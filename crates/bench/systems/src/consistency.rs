@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashSet};
 
 use anyhow::Context;
-use plimsoll_consistency::{Claim, Kind, Report, Step, Transaction, check};
+use plimsoll_consistency::{Anomaly, Claim, Kind, Report, Step, Transaction, check};
 use plimsoll_measure::consistency::Consistency;
 use plimsoll_mongo::list_append::{LISTS_PER_DOCUMENT, read_all, refused_transaction};
 use plimsoll_mongo::setup::Setup;
@@ -109,14 +109,27 @@ fn judged(report: &Report, claim: Claim) -> Consistency {
         anomalies: counts(true),
         allowed: counts(false),
         not_decided: report.lists_not_decided + report.cycles_not_decided,
-        examples: report.violations(claim).take(EXAMPLES_MAX).map(ToString::to_string).collect(),
+        examples: examples(report, claim),
         ..Consistency::default()
     }
 }
 
+/// Explained violations: the first of each kind, then the second of each kind, and so on.
+fn examples(report: &Report, claim: Claim) -> Vec<String> {
+    let mut counts = BTreeMap::<Kind, u64>::new();
+    let rank = |violation: &Anomaly| {
+        let count = counts.entry(violation.kind).or_default();
+        *count += 1;
+        *count
+    };
+    let mut ranked = report.violations(claim).map(rank).zip(report.violations(claim)).collect::<Vec<_>>();
+    ranked.sort_by_key(|(rank, _)| *rank);
+    ranked.into_iter().take(EXAMPLES_MAX).map(|(_, violation)| violation.to_string()).collect()
+}
+
 #[cfg(test)]
 mod tests {
-    use plimsoll_consistency::Outcome;
+    use plimsoll_consistency::{Order, Outcome};
 
     use super::*;
 
@@ -147,5 +160,22 @@ mod tests {
         let serializable = judged(&report, Claim::STRICT_SERIALIZABLE);
         assert_eq!((serializable.violations, serializable.anomalies.get(&words)), (1, Some(&1)));
         assert_eq!(documents(&skew[2..]), 1, "two lists share a document");
+    }
+
+    #[test]
+    fn every_kind_of_violation_has_an_example() {
+        let anomaly = |kind, number: usize| Anomaly {
+            kind,
+            transactions: vec![],
+            explanation: format!("example {number}"),
+        };
+        let lost = (0..EXAMPLES_MAX).map(|number| anomaly(Kind::LostAppend, number));
+        let examples = lost.chain([anomaly(Kind::ReadSkew(Order::Any), 0)]).collect();
+        let shown = super::examples(&Report { examples, ..Report::default() }, Claim::STRONG_SNAPSHOT);
+        assert_eq!(shown.len(), EXAMPLES_MAX);
+        assert_eq!(
+            shown[..3],
+            ["lost append: example 0", "read skew (G-single): example 0", "lost append: example 1"]
+        );
     }
 }
