@@ -201,6 +201,16 @@ fn reads_of_a_filled_catalogue_find_datasets() {
 }
 
 #[test]
+fn facets_and_counts_of_a_filled_catalogue_are_answered() {
+    let run =
+        small("catalogue-facets", &["service.catalogue.fill.datasets=1000", "phases.0.stop={duration: 2s}"]);
+    for load in ["facets", "facets_of_a_type", "count"] {
+        assert_eq!(run["operations"][load]["count"], 40, "{load}: {run}");
+    }
+    assert_eq!(run["errors"]["count"].as_u64().unwrap_or(0), 0, "{run}");
+}
+
+#[test]
 fn new_datasets_are_read_back() {
     let run = small(
         "catalogue-data-in",

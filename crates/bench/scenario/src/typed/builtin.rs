@@ -30,7 +30,7 @@ pub const fn all() -> &'static [Builtin] {
 }
 
 /// The scenarios by folder, from the simplest to the most special.
-static ALL: [Builtin; 94] = shipped![
+static ALL: [Builtin; 95] = shipped![
     "write" / "bulk-baseline",
     "write" / "vip-one-by-one",
     "write" / "vip-all-at-once",
@@ -72,6 +72,7 @@ static ALL: [Builtin; 94] = shipped![
     "telemetry" / "kill-service",
     "telemetry" / "kill-server",
     "catalogue" / "catalogue-by-pid",
+    "catalogue" / "catalogue-facets",
     "catalogue" / "catalogue-full-query",
     "catalogue" / "catalogue-data-in",
     "catalogue" / "catalogue-files",

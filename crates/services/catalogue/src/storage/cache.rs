@@ -1,8 +1,8 @@
 //! Keeps slow answers for a limited time, so that the counts and facets of a large catalogue are seldom computed. The answers of a small
 //! catalogue are always exact.
 //!
-//! Requests for an answer that is being computed wait for it, and a query that takes too long is not tried again for that time. Slow queries
-//! together use a part of the connections, so that others find one.
+//! One request computes an answer. The others take the answer before it, if that is not too old, or wait. A query that takes too long is not
+//! tried again for some time. Slow queries together use a part of the connections, so that others find one.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -16,6 +16,8 @@ use crate::Refusal;
 
 /// The age up to which an answer counts as fresh, in milliseconds.
 pub(super) const FRESH_MS: i64 = 30_000;
+/// The age up to which an answer serves while it is computed again, in milliseconds.
+const STALE_MS: i64 = 60_000;
 /// The computing time from which an answer is kept, in milliseconds.
 pub(super) const SLOW_MS: i64 = 50;
 /// The maximum number of answers in memory, and of their bytes.
@@ -61,7 +63,7 @@ impl<V> Default for Cache<V> {
 }
 
 impl<V: Clone> Cache<V> {
-    /// The answer to a query: a fresh one, or that of `work`.
+    /// The answer to a query: a fresh one, a stale one while another request computes it again, or that of `work`.
     ///
     /// # Errors
     /// Those of `work`.
@@ -80,6 +82,9 @@ impl<V: Clone> Cache<V> {
         let mut is_answered = match flight.try_lock() {
             Ok(is_answered) => is_answered,
             Err(_) => {
+                if let Some(stale) = self.stale(&key, begun_ms) {
+                    return Ok(stale);
+                }
                 let is_answered = flight.lock().await;
                 begun_ms = clock();
                 if let Some(kept) = self.fresh(&key, begun_ms) {
@@ -122,15 +127,24 @@ impl<V: Clone> Cache<V> {
         Some(kept.answer.clone().ok_or_else(|| Refusal::too_slow().into()))
     }
 
+    fn stale(&self, key: &[u8], now_ms: i64) -> Option<Sized<V>> {
+        let kept = lock(&self.kept);
+        kept.get(key).filter(|kept| (0..STALE_MS).contains(&(now_ms - kept.at_ms)))?.answer.clone()
+    }
+
     /// Keeps a slow answer, unless the memory is full of fresh answers. The age of an answer counts from the start of its query.
     fn put(&self, key: &[u8], answer: &Result<Sized<V>, Error>, begun_ms: i64, now_ms: i64) {
+        let mut all = lock(&self.kept);
         let answer = match answer {
             Ok(answer) if now_ms - begun_ms >= SLOW_MS => Some(answer.clone()),
             Err(Error::Database(error)) if is_too_slow(error) => None,
-            _ => return,
+            Ok(_) => {
+                all.remove(key);
+                return;
+            }
+            Err(_) => return,
         };
         let bytes = |answer: &Option<Sized<V>>| answer.as_ref().map_or(0, |answer| answer.bytes);
-        let mut all = lock(&self.kept);
         let is_full = |all: &HashMap<Vec<u8>, Kept<V>>| {
             let held: usize = all.values().map(|kept| bytes(&kept.answer)).sum();
             all.len() >= ANSWERS_MAX || held + bytes(&answer) > ANSWERS_BYTES_MAX
@@ -251,6 +265,30 @@ mod tests {
                 assert_eq!(answer.ok().map(|it| it.value), (!fails).then_some(7));
             }
             assert!(lock(&cache.flights).is_empty());
+        }
+    }
+
+    #[tokio::test]
+    async fn an_answer_serves_others_while_it_is_computed_again_but_not_for_long() {
+        let cache = Cache::default();
+        let query = doc! {"a": 1};
+        for (age_ms, served) in [(FRESH_MS, 5), (STALE_MS - 1, 5), (STALE_MS, 6)] {
+            put(&cache, &query, sized(5), 0, SLOW_MS);
+            let (now, go) = (AtomicI64::new(age_ms), Notify::new());
+            let clock = || now.load(Ordering::Relaxed);
+            let again = cache.answer(&query, &clock, async {
+                go.notified().await;
+                now.fetch_add(SLOW_MS, Ordering::Relaxed);
+                sized(6)
+            });
+            let other = async {
+                let wake = async { go.notify_one() };
+                let asked = cache.answer(&query, &clock, async { unreachable!("one request computes it") });
+                let (answer, ()) = tokio::join!(biased; asked, wake);
+                answer
+            };
+            let (again, other) = tokio::join!(biased; again, other);
+            assert_eq!((again.unwrap().value, other.unwrap().value), (6, served), "{age_ms}");
         }
     }
 
