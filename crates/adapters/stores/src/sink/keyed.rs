@@ -256,7 +256,13 @@ impl Connections {
             let mut part: Vec<_> = last(names, refused.iter().map(|one| one.index)).into_values().collect();
             part.sort_unstable();
             let mut verdict = BatchVerdict::default();
-            self.write_part(batch, &part, &mut verdict).await;
+            // Each version has a separate command: a reply of several refusals has the code of the first one only.
+            for &index in &part {
+                self.write_part(batch, &[index], &mut verdict).await;
+                if verdict.is_failed() {
+                    break;
+                }
+            }
             let still: HashSet<_> = match verdict.verdict() {
                 Verdict::Written { refused, .. } => refused.iter().map(|one| one.index).collect(),
                 failed => return failed,
