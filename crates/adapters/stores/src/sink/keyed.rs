@@ -8,9 +8,9 @@
 //! has already.
 //!
 //! A replay after a crash or a lost connection writes the same events again in the same order, so the collection ends in the same
-//! state. A unique index may then refuse a version, because another document has its value by now. The refusal is ignored if the
-//! batch has a later version that was written. If a document's last version is refused, it is written again after all others: they
-//! may have freed its value.
+//! state, unless two documents exchange unique values more than once in one batch. A unique index may then refuse a version,
+//! because another document has its value by now. The refusal is ignored if the batch has a later version that was written. If a
+//! document's last version is refused, it is written again after all others: they may have freed its value.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
