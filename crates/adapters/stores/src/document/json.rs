@@ -1,7 +1,7 @@
 //! Converts JSON text to BSON bytes in one pass, without a tree.
 //!
-//! Integers become int32 if they fit, else int64; an integer of more than 64 bits is refused. Other numbers become doubles. An object whose first name begins with `$` is
-//! extended JSON (`{"$date": …}`, `{"$oid": …}`) and becomes its BSON type.
+//! Integers become int32 if they fit, else int64; an integer of more than 64 bits is refused. Other numbers become doubles. An
+//! object whose first name begins with `$` is extended JSON (`{"$date": …}`, `{"$oid": …}`) and becomes its BSON type.
 
 use std::fmt;
 
