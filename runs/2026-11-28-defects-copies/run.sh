@@ -333,10 +333,41 @@ suites() {
     echo "exit $code, $([ $((SECONDS - start)) -lt 9 ] && echo 'less' || echo 'more') than 6 s after Ctrl-C"
 }
 
+digits() {
+    heading "23. A whole number beyond 64 bits in an event that is JSON"
+    printf '{"_id": 1, "n": 18446744073709551616}\n{"_id": 2, "n": 7}\n' >digits.jsonl
+    mongo digits '{"create": "copy"}'
+    begin digits 9
+    finish
+    found digits copy
+    letters digits
+    heading "24. The same in the filter of a scan: the collection has one document with this account"
+    mongo account '{"create": "c"}'
+    echo '{"_id": 1, "account": {"$numberDecimal": "99999999999999999999"}}' >fill.jsonl
+    begin fill 9
+    finish
+    begin account 9
+    finish
+    rm -f account.position
+    begin account 8 --set 'source.scan.filter={account: {$numberDecimal: "99999999999999999999"}}'
+    finish
+}
+
+sets() {
+    heading "25. A replica set in the address of mongo-java-server, which belongs to none"
+    local java=$HOME/.cache/plimsoll/mongo-java-server process
+    java -cp "$java/files/*:$java/classes" MongoJavaServer 13 >java.out 2>&1 &
+    process=$!
+    for _ in $(seq 200); do grep -aq 'listening on ' java.out && break; sleep 0.1; done
+    show '^plimsoll' inspect --server "mongodb://$(grep -aoE '127\.0\.0\.1:[0-9]+' java.out | head -1)/?replicaSet=rs0"
+    kill $process
+    wait $process
+}
+
 uri=$("$program" server start --storage "$dir/storage")
 server=${uri#mongodb://}
 server=${server%/}
-for part in ${2:-stages replays dead_letters collections filters lines orders limits uploads interrupts buckets remedies passwords options versions numbers columns older suites}; do
+for part in ${2:-stages replays dead_letters collections filters lines orders limits uploads interrupts buckets remedies passwords options versions numbers columns older suites digits sets}; do
     $part 2>&1 | clean
 done
 "$program" server stop "$server" >/dev/null 2>&1

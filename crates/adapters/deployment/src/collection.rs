@@ -241,8 +241,19 @@ pub async fn has_unique_index(connection: &mut Connection, namespace: &Namespace
     let is_of_id = |index: &Document| {
         index.get_document("key").is_ok_and(|key| key.len() == 1 && key.contains_key("_id"))
     };
-    let is_unique = |index: &Document| index.get_bool("unique").unwrap_or_default();
+    let is_unique = |index: &Document| index.get("unique").is_some_and(is_set);
     Ok(indexes(connection, namespace).await?.iter().any(|index| is_unique(index) && !is_of_id(index)))
+}
+
+/// Whether an option is true, or a number that servers take for true.
+fn is_set(option: &Bson) -> bool {
+    match option {
+        Bson::Boolean(value) => *value,
+        Bson::Int32(number) => *number != 0,
+        Bson::Int64(number) => *number != 0,
+        Bson::Double(number) => *number != 0.0,
+        _ => false,
+    }
 }
 
 /// The descriptions of the indexes of a collection. A missing collection has none.

@@ -358,15 +358,19 @@ impl Deployment {
 
     async fn open(&self, options: &ConnectOptions) -> Result<Connection, Error> {
         let connection = Connection::connect(options).await?;
-        let found = &connection.hello().set_name;
-        if let Some(expected) =
-            self.expected_set.as_ref().filter(|expected| Some(*expected) != found.as_ref())
-        {
-            let (address, found) = (options.address.clone(), found.clone());
-            return Err(Error::OtherSet { address, expected: expected.clone(), found });
+        match self.other_set(&options.address, connection.hello()) {
+            Some(error) => Err(error),
+            None => {
+                self.learn(connection.hello());
+                Ok(connection)
+            }
         }
-        self.learn(connection.hello());
-        Ok(connection)
+    }
+
+    /// The error for a server of another replica set than the URI names.
+    fn other_set(&self, address: &Address, hello: &Hello) -> Option<Error> {
+        let expected = self.expected_set.clone().filter(|set| Some(set) != hello.set_name.as_ref())?;
+        Some(Error::OtherSet { address: address.clone(), expected, found: hello.set_name.clone() })
     }
 
     /// Stores a member's description of the replica set, unless it is a replaced primary or a member of another set.
@@ -468,6 +472,8 @@ impl Deployment {
                     self.set_addresses(addresses);
                     return Ok(connection.hello().clone());
                 }
+                // Another set says more than a server that is down.
+                Err(_) if matches!(failure, Some(Error::OtherSet { .. })) => {}
                 Err(error) => failure = Some(error),
             }
         }

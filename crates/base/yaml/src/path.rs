@@ -91,9 +91,9 @@ fn is_oversize_number(word: &str) -> bool {
         _ => (10, digits),
     };
     let digits = digits.replace('_', "");
-    let is_whole = digits.chars().next().is_some_and(|first| first != '0')
-        && digits.chars().all(|digit| digit.is_digit(radix));
-    is_whole && u64::from_str_radix(&digits, radix).map_or(true, |number| number > most)
+    let digits = digits.trim_start_matches('0');
+    let is_whole = !digits.is_empty() && digits.chars().all(|digit| digit.is_digit(radix));
+    is_whole && u64::from_str_radix(digits, radix).map_or(true, |number| number > most)
 }
 
 /// The path and the place of the key or item whose path ends with the longest part of `path`. For `bump.$inc.a`
@@ -291,7 +291,12 @@ mod tests {
             ("99999999999999999999999999999999999999999999", true),
             ("18446744073709551616.0", false),
             ("2e19", false),
+            ("00099999999999999999999", true),
+            ("-00099999999999999999999", true),
+            ("0x00_1_0000_0000_0000_0000", true),
+            ("00000000000000000000001", false),
             ("0", false),
+            ("00", false),
             ("-", false),
             ("\"18446744073709551616\"", false),
             ("18446744073709551616s", false),

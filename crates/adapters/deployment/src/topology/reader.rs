@@ -163,7 +163,7 @@ impl Deployment {
             Ok(Err(error)) if !error.is_final() => {}
             Ok(settled) => return settled,
         }
-        let found = self.find_members().await;
+        let found = self.find_members().await?;
         self.connect_among(&found, preference).await
     }
 
@@ -193,11 +193,15 @@ impl Deployment {
 
     /// Learns the newest election from all members that answer.
     pub(super) async fn learn_members(&self) {
-        self.find_members().await;
+        // Without a member nothing is learned, and the next connection reports the reason.
+        self.find_members().await.unwrap_or_default();
     }
 
     /// Asks every known member for its role, its tags and a round trip. A silent member delays the others' answers for a second.
-    async fn find_members(&self) -> Vec<Member> {
+    ///
+    /// # Errors
+    /// If all servers that answer belong to another replica set than the URI names.
+    async fn find_members(&self) -> Result<Vec<Member>, Error> {
         let mut asked = JoinSet::new();
         for address in self.member_addresses() {
             let limit = ASK_MAX.min(self.members.limit / 2);
@@ -205,10 +209,14 @@ impl Deployment {
         }
         let mut members: Vec<Member> = asked.join_all().await.into_iter().flatten().flatten().collect();
         members.iter().for_each(|member| self.learn(&member.hello));
+        let other_set = members.iter().find_map(|member| self.other_set(&member.address, &member.hello));
         members.retain(|member| self.is_member(&member.hello));
         members.sort_by_key(|member| member.address.to_string());
         self.members.known.write().unwrap_or_else(PoisonError::into_inner).clone_from(&members);
-        members
+        match other_set.filter(|_| members.is_empty()) {
+            Some(error) => Err(error),
+            None => Ok(members),
+        }
     }
 
     fn member_addresses(&self) -> Vec<Address> {

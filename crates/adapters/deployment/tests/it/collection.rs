@@ -1,6 +1,6 @@
 //! Prepares and drops collections on scripted servers that answer in other forms than MongoDB.
 
-use bson::{Document, doc};
+use bson::{Bson, Document, doc};
 use plimsoll_deployment::Namespace;
 use plimsoll_deployment::collection::{self, Existing, InitialState};
 use plimsoll_host::scripted::Server;
@@ -128,4 +128,27 @@ fn a_server_that_ignores_the_filter_of_a_list_shows_no_other_collection() {
             assert_eq!(vanishing.is_some(), exists, "{name}");
         }
     });
+}
+
+#[test]
+fn a_unique_index_is_recognised_in_every_form_of_its_option() {
+    let has_unique = |key: Document, unique: Bson| {
+        let reply = doc! {"cursor": {"firstBatch": [{"v": 2, "key": key, "name": "i", "unique": unique}], "id": 0_i64}, "ok": 1.0};
+        let server =
+            Server::start(move |command| command.contains_key("listIndexes").then(|| reply.clone())).unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let options = ConnectOptions::new(server.address().to_string().parse().unwrap());
+        let namespace = Namespace { db: "d".into(), collection: "c".into() };
+        runtime.block_on(async {
+            let mut connection = Connection::connect(&options).await.unwrap();
+            collection::has_unique_index(&mut connection, &namespace).await.unwrap()
+        })
+    };
+    for unique in [Bson::Boolean(true), Bson::Int32(1), Bson::Int64(1), Bson::Double(1.0)] {
+        assert!(has_unique(doc! {"u": 1}, unique.clone()), "{unique}");
+        assert!(!has_unique(doc! {"_id": 1}, unique.clone()), "{unique}");
+    }
+    for unique in [Bson::Boolean(false), Bson::Int32(0), Bson::Int64(0), Bson::Double(0.0), Bson::Null] {
+        assert!(!has_unique(doc! {"u": 1}, unique.clone()), "{unique}");
+    }
 }

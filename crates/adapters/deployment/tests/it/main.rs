@@ -4,4 +4,5 @@
 
 mod collection;
 mod inspect;
+mod replica_set;
 mod socks;

@@ -1,11 +1,12 @@
 //! Converts JSON text to BSON bytes in one pass, without a tree.
 //!
-//! Integers become int32 if they fit, else int64; other numbers become doubles. An object whose first name begins with `$` is
-//! extended JSON (`{"$date": …}`, `{"$oid": …}`) and becomes its BSON type.
+//! Integers become int32 if they fit, else int64; an integer of more than 64 bits is refused. Other numbers become doubles. An
+//! object whose first name begins with `$` is extended JSON (`{"$date": …}`, `{"$oid": …}`) and becomes its BSON type.
 
 use std::fmt;
 
 use bson::{Bson, Document};
+use plimsoll_element::json::oversize_number;
 use plimsoll_element::{append, kind};
 use serde::de::{DeserializeSeed, Deserializer as _, Error, MapAccess, SeqAccess, Visitor};
 
@@ -16,13 +17,26 @@ use serde::de::{DeserializeSeed, Deserializer as _, Error, MapAccess, SeqAccess,
 pub fn append(json: &[u8], out: &mut Vec<u8>) -> Result<(), serde_json::Error> {
     let mut text = serde_json::Deserializer::from_slice(json);
     let mut kind = 0;
-    text.deserialize_any(Value { out, kind: &mut kind })?;
+    text.deserialize_any(Value { json, out, kind: &mut kind })?;
     text.end()?;
     if kind == kind::DOCUMENT { Ok(()) } else { Err(Error::custom("it is not an object")) }
 }
 
+/// The first number beyond int64.
+const INT64_END: f64 = 9_223_372_036_854_775_808.0;
+
+/// The error for a whole number at a byte of the text, counted from 1.
+fn oversize<E: Error>(at: usize) -> E {
+    E::custom(format!(
+        "a whole number of more than 64 bits at byte {at}: write {{\"$numberDecimal\": \"…\"}} to keep all digits, or \
+         {{\"$numberDouble\": \"…\"}} for the nearest double"
+    ))
+}
+
 /// Writes one value, and returns its type in `kind`.
 struct Value<'a> {
+    /// The whole text.
+    json: &'a [u8],
     out: &'a mut Vec<u8>,
     kind: &'a mut u8,
 }
@@ -63,11 +77,19 @@ impl<'de> Visitor<'de> for Value<'_> {
     }
 
     fn visit_u64<E: Error>(self, value: u64) -> Result<(), E> {
-        let value = i64::try_from(value).map_err(|_| E::custom("a whole number is too large for 64 bits"))?;
-        self.visit_i64(value)
+        match i64::try_from(value) {
+            Ok(value) => self.visit_i64(value),
+            Err(_) => Err(oversize(oversize_number(self.json).unwrap_or_default())),
+        }
     }
 
     fn visit_f64<E: Error>(self, value: f64) -> Result<(), E> {
+        // A whole number of more than 64 bits comes as the nearest double. Only its text differs from that of a double.
+        if value.abs() >= INT64_END
+            && let Some(at) = oversize_number(self.json)
+        {
+            return Err(oversize(at));
+        }
         self.put(kind::DOUBLE, &value.to_le_bytes());
         Ok(())
     }
@@ -90,7 +112,7 @@ impl<'de> Visitor<'de> for Value<'_> {
             let at = self.out.len();
             append::item(self.out, 0, index);
             let mut kind = 0;
-            if items.next_element_seed(Value { out: self.out, kind: &mut kind })?.is_none() {
+            if items.next_element_seed(Value { json: self.json, out: self.out, kind: &mut kind })?.is_none() {
                 self.out.truncate(at);
                 break;
             }
@@ -117,7 +139,7 @@ impl<'de> Visitor<'de> for Value<'_> {
                 return self.extended(name, fields);
             }
             let mut kind = 0;
-            fields.next_value_seed(Value { out: self.out, kind: &mut kind })?;
+            fields.next_value_seed(Value { json: self.json, out: self.out, kind: &mut kind })?;
             self.out[at] = kind;
         }
         append::close(self.out, document);
@@ -133,13 +155,29 @@ impl<'de> Value<'_> {
         while let Some((name, value)) = fields.next_entry()? {
             object.insert(name, value);
         }
-        let value = Bson::try_from(serde_json::Value::Object(object)).map_err(A::Error::custom)?;
+        let object = serde_json::Value::Object(object);
+        if is_beyond_int64(&object)
+            && let Some(at) = oversize_number(self.json)
+        {
+            return Err(oversize(at));
+        }
+        let value = Bson::try_from(object).map_err(A::Error::custom)?;
         let mut holder = Document::new();
         holder.insert("", value);
         let bytes = holder.to_vec().map_err(A::Error::custom)?;
         // Skip the length, the type and the empty name; omit the final NUL.
         self.put(bytes[4], &bytes[6..bytes.len() - 1]);
         Ok(())
+    }
+}
+
+/// Whether a value holds a number beyond int64.
+fn is_beyond_int64(value: &serde_json::Value) -> bool {
+    match value {
+        serde_json::Value::Number(number) => number.as_f64().is_some_and(|number| number.abs() >= INT64_END),
+        serde_json::Value::Array(items) => items.iter().any(is_beyond_int64),
+        serde_json::Value::Object(fields) => fields.values().any(is_beyond_int64),
+        _ => false,
     }
 }
 
@@ -215,11 +253,23 @@ mod tests {
             "{",
             "{} {}",
             "{\"a\": 18446744073709551615}",
+            "{\"a\": 18446744073709551616}",
+            "{\"a\": [-9223372036854775809]}",
+            "{\"a\": {\"$other\": 18446744073709551616}}",
+            "{\"a\": {\"$other\": [9223372036854775808]}}",
             "{\"a\\u0000\": 1}",
             "null",
         ] {
             assert!(read(json).is_err(), "{json}");
         }
         assert!(read(r#"{"$oid": "691f00000000000000000001"}"#).is_err());
+    }
+
+    #[test]
+    fn a_large_number_with_a_fraction_or_an_exponent_is_a_double() {
+        let json =
+            r#"{"a": 9223372036854775808.0, "b": 1.7976931348623157e308, "c": "18446744073709551616"}"#;
+        let expected = doc! {"a": 9_223_372_036_854_775_808.0, "b": f64::MAX, "c": "18446744073709551616"};
+        assert_eq!(read(json).unwrap(), expected);
     }
 }

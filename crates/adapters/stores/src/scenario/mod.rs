@@ -81,6 +81,31 @@ mod tests {
     }
 
     #[test]
+    fn whole_numbers_that_would_become_doubles_are_refused() {
+        let scan = |more: &str| refusal(&format!(r#""collection": "d.c", {more}"#), Scan::build);
+        let stream = |more: &str| refusal(more, ChangeStream::build);
+        for number in ["9223372036854775808", "18446744073709551615"] {
+            for said in [
+                scan(&format!(r#""filter": {{"a": {number}}}"#)),
+                scan(&format!(r#""filter": {{"a": {{"$in": [1, {number}]}}}}"#)),
+                scan(&format!(r#""splits": [{number}]"#)),
+                stream(&format!(r#""stages": [{{"$match": {{"fullDocument.a": {number}}}}}]"#)),
+            ] {
+                assert!(said.contains(&format!("{number} has more than 63 bits")), "{said}");
+                assert!(said.contains("$numberDecimal"), "{said}");
+            }
+        }
+        for number in [
+            "9223372036854775807",
+            "-9223372036854775808",
+            "9.5e18",
+            r#"{"$numberDecimal": "9223372036854775808"}"#,
+        ] {
+            assert_eq!(scan(&format!(r#""filter": {{"a": {number}}}"#)), "", "{number}");
+        }
+    }
+
+    #[test]
     fn the_write_concern_of_the_address_applies_where_the_section_has_none() {
         let settled = |query: &str, typed: Option<&str>| {
             let typed = typed.map(|json| serde_json::from_str(json).unwrap());

@@ -127,6 +127,7 @@ impl Scan {
 }
 
 fn document(value: &Value) -> Result<Document, Refusal> {
+    check_numbers(value)?;
     match Bson::try_from(value.clone()) {
         Ok(Bson::Document(document)) => Ok(document),
         Ok(_) => Err(Refusal(format!("{value} is not a document: write an object, such as {{x: 1}}"))),
@@ -135,10 +136,26 @@ fn document(value: &Value) -> Result<Document, Refusal> {
 }
 
 fn id(value: &Value) -> Result<Bson, Refusal> {
+    check_numbers(value)?;
     let read = Bson::try_from(value.clone()).ok().filter(id_order::is_id);
     read.ok_or_else(|| {
         Refusal(format!("{value} cannot be an _id: write for example {{$oid: …}}, a number or a text"))
     })
+}
+
+/// Refuses a whole number that would become a double.
+fn check_numbers(value: &Value) -> Result<(), Refusal> {
+    match value {
+        Value::Number(number) if number.as_u64().is_some_and(|it| i64::try_from(it).is_err()) => {
+            Err(Refusal(format!(
+                "{number} has more than 63 bits: write {{$numberDecimal: '…'}} to keep all digits, or {{$numberDouble: '…'}} for \
+                 the nearest double"
+            )))
+        }
+        Value::Array(items) => items.iter().try_for_each(check_numbers),
+        Value::Object(fields) => fields.values().try_for_each(check_numbers),
+        _ => Ok(()),
+    }
 }
 
 /// The position store, for sources without their own.

@@ -8,9 +8,9 @@
 //! has already.
 //!
 //! A replay after a crash or a lost connection writes the same events again in the same order, so the collection ends in the same
-//! state. A unique index may then refuse a version, because another document has its value by now. The refusal is ignored if the
-//! batch has a later version that was written. If a document's last version is refused, it is written again after all others: they
-//! may have freed its value.
+//! state, unless two documents exchange unique values more than once in one batch. A unique index may then refuse a version,
+//! because another document has its value by now. The refusal is ignored if the batch has a later version that was written. If a
+//! document's last version is refused, it is written again after all others: they may have freed its value.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -256,7 +256,13 @@ impl Connections {
             let mut part: Vec<_> = last(names, refused.iter().map(|one| one.index)).into_values().collect();
             part.sort_unstable();
             let mut verdict = BatchVerdict::default();
-            self.write_part(batch, &part, &mut verdict).await;
+            // Each version has a separate command: a reply of several refusals has the code of the first one only.
+            for &index in &part {
+                self.write_part(batch, &[index], &mut verdict).await;
+                if verdict.is_failed() {
+                    break;
+                }
+            }
             let still: HashSet<_> = match verdict.verdict() {
                 Verdict::Written { refused, .. } => refused.iter().map(|one| one.index).collect(),
                 failed => return failed,

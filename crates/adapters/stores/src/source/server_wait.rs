@@ -153,6 +153,7 @@ mod tests {
                 "&replicaSet=wrong",
                 "correct replicaSet".to_owned(),
             ),
+            (format!("{first},127.0.0.1:{port}"), "&replicaSet=wrong", "correct replicaSet".to_owned()),
         ] {
             let wait = ServerWait::of(&format!("mongodb://{hosts}/?serverSelectionTimeoutMS=3000{set}"));
             let (error, took_ns) = plimsoll_deployment::runtime().unwrap().block_on(async {

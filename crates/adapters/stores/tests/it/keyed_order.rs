@@ -80,13 +80,18 @@ fn values(documents: &[(i32, &str)]) -> Values {
     documents.iter().map(|(id, u)| (*id, (*u).to_owned())).collect()
 }
 
-/// Replaces documents in the order of the statements. A document whose value belongs to another is refused.
+/// Replaces documents in the order of the statements. A document whose value belongs to another is refused, and so is one whose
+/// value begins with "bad".
 fn update(values: &mut Values, statements: &[bson::Bson]) -> Document {
     let mut errors = Vec::new();
     for (index, statement) in (0_i32..).zip(statements) {
         let document = statement.as_document().unwrap().get_document("u").unwrap();
         let (id, u) = (document.get_i32("_id").unwrap(), document.get_str("u").unwrap());
-        if values.iter().any(|(other, value)| *other != id && value == u) {
+        if u.starts_with("bad") {
+            errors.push(
+                doc! {"index": index, "code": 121, "errInfo": {}, "errmsg": "Document failed validation"},
+            );
+        } else if values.iter().any(|(other, value)| *other != id && value == u) {
             errors.push(doc! {"index": index, "code": 11000, "keyPattern": {"u": 1}, "keyValue": {"u": u}, "errmsg": "duplicate"});
         } else {
             values.insert(id, u.to_owned());
@@ -189,6 +194,15 @@ fn a_refused_last_version_hides_no_earlier_refusal_of_its_document() {
     let mut sink = sink(&copy.sink());
     assert_eq!(refused(&write(&mut *sink, changes(&[(4, "x"), (4, "y"), (5, "v")]))), [0, 1]);
     assert_eq!(copy.values(), values(&[(2, "x"), (3, "y"), (5, "v")]));
+}
+
+#[test]
+fn refusals_of_different_classes_are_reported_for_each_event() {
+    let copy = IndexedCopy::start(Index::Listed, &[(2, "x")]);
+    let mut sink = sink(&copy.sink());
+    let events = [(5, "x"), (6, "bad1"), (7, "v"), (8, "bad2")];
+    assert_eq!(refused(&write(&mut *sink, changes(&events))), [0, 1, 3]);
+    assert_eq!(copy.values(), values(&[(2, "x"), (7, "v")]));
 }
 
 #[test]

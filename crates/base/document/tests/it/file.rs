@@ -178,6 +178,10 @@ fn lines_that_are_not_documents_are_refused() {
         b"{\"a\": 1}\n\n5\n",
         "record 1 at byte 10: not a JSON document on one line (it is no object such as {\"a\": 1});",
     );
+    check(
+        b"{\"a\": 1}\n{\"n\": 9223372036854775808}\n",
+        "record 1 at byte 9: a whole number of more than 64 bits at byte 7 of the line; write",
+    );
     let extended = |line: &[u8], reason: &str| {
         check(line, &format!("record 0 at byte 0: not valid Extended JSON ({reason}); write"));
     };

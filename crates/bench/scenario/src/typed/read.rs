@@ -240,6 +240,9 @@ pub fn parse_with<T: DeserializeOwned>(
     origin: &str,
     assignments: &[String],
 ) -> anyhow::Result<T> {
+    if let Some(slip) = oversize_number(text) {
+        bail!("{origin}: {}", rendered(&slip, text, origin));
+    }
     if assignments.is_empty() {
         return parse(text, origin);
     }
@@ -385,6 +388,17 @@ mod tests {
         let text = SOUND
             .replace("{a: 1}", "{a: {$numberDecimal: '99223372036854775808'}, b: 99223372036854775808.0}");
         assert!(load_text(named(&text), &[], None).is_ok());
+    }
+
+    #[test]
+    fn a_whole_number_of_more_than_64_bits_is_refused_in_every_file() {
+        let text = "source:\n  scan: {filter: {account: 99999999999999999999}}\n";
+        for assignments in [vec![], vec!["source.scan.filter={}".to_owned()]] {
+            let said = parse_with::<Value>(text, "p.yaml", &assignments).unwrap_err().to_string();
+            assert!(said.starts_with(&format!("p.yaml: line 2, column 28: {OVERSIZE_NUMBER}\n")), "{said}");
+        }
+        let text = text.replace("99999999999999999999", "{$numberDecimal: '99999999999999999999'}");
+        assert!(parse_with::<Value>(&text, "p.yaml", &[]).is_ok());
     }
 
     #[test]

@@ -11,9 +11,9 @@ use plimsoll_measure::inspection::Inspection;
 use plimsoll_measure::suite::Kind;
 use plimsoll_mongo::scenario::Existing;
 use plimsoll_report::suite as report;
-use plimsoll_run::console::Console;
+use plimsoll_run::console::{Console, Silent};
 use plimsoll_run::exit::{Deserves, Exit, Failure, Outcome};
-use plimsoll_run::server_provisioning::StartOptions;
+use plimsoll_run::server_provisioning::{Choice, StartOptions};
 use plimsoll_run::system::cpu_ns;
 use tokio::runtime::Runtime;
 use tokio::time::timeout;
@@ -62,8 +62,11 @@ impl<'a> Environment<'a> {
         let server = match (&job.host, job.namespace(number)) {
             (Host::Suite(choice, _), Some(namespace)) => {
                 let timeout = Duration::from_nanos(job.patience.as_ns());
-                // The suite has named the options without effect, and has waited for the server.
-                let start = StartOptions { cache_bytes: job.cache_bytes, ..StartOptions::quiet(timeout) };
+                // The suite has named the options of an address without effect, and has waited for its server.
+                let console: &'static dyn Console =
+                    if matches!(choice, Choice::Uri(_)) { &Silent } else { console };
+                let start =
+                    StartOptions { console, cache_bytes: job.cache_bytes, ..StartOptions::quiet(timeout) };
                 Some((Server::open(choice, start, cpus, runtime)?, namespace))
             }
             _ => None,
@@ -316,7 +319,6 @@ mod tests {
     use std::path::PathBuf;
 
     use plimsoll_measure::clock::{self, SECOND_NS};
-    use plimsoll_run::console::Silent;
 
     use super::*;
     use crate::suite::kind::TEST_REGISTRY;

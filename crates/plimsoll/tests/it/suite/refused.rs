@@ -1,7 +1,7 @@
 //! Tests refusals of suites and tests, each with its place and its remedy.
 
 use super::{column, count, scenarios, suite, write};
-use crate::program::{plimsoll_with, shared, stderr, stdout};
+use crate::program::{plimsoll, plimsoll_with, shared, stderr, stdout};
 
 #[test]
 fn a_collection_with_documents_is_refused_or_dropped_as_the_row_says() {
@@ -26,6 +26,22 @@ fn a_collection_with_documents_is_refused_or_dropped_as_the_row_says() {
     assert!(stderr(&made).contains("held 2,000 documents and was dropped"), "{}", stderr(&made));
     assert_eq!((count("suite_full_quick"), count("suite_full_quick_warm_up")), (2000, 0));
     assert_eq!(count("suite_full_quick_1"), 2000, "existing documents are not changed");
+}
+
+#[test]
+fn the_installation_of_the_embedded_server_is_announced_by_a_suite() {
+    let dir = tempfile::tempdir().unwrap();
+    scenarios(dir.path(), "suite_install");
+    let rows = "name,scenario,server,warm_up\na,quick.yaml,embedded,0s\n";
+    let file = write(dir.path(), "install.csv", rows);
+    let out = dir.path().join("out");
+    let mut command = plimsoll();
+    command.args(["suite", file.to_str().unwrap(), "--out", out.to_str().unwrap()]);
+    // The installation fails at once, because it cannot build.
+    let made =
+        command.env("PLIMSOLL_CACHE", dir.path().join("cache")).env("CARGO", "/bin/false").output().unwrap();
+    assert_eq!(made.status.code(), Some(1), "{}", stderr(&made));
+    assert!(stderr(&made).contains("Installing the embedded server."), "{}", stderr(&made));
 }
 
 #[test]
