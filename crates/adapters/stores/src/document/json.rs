@@ -3,6 +3,7 @@
 //! Integers become int32 if they fit, else int64; an integer of more than 64 bits is refused. Other numbers become doubles. An
 //! object whose first name begins with `$` is extended JSON (`{"$date": …}`, `{"$oid": …}`) and becomes its BSON type.
 
+use std::cell::Cell;
 use std::fmt;
 
 use bson::{Bson, Document};
@@ -17,7 +18,8 @@ use serde::de::{DeserializeSeed, Deserializer as _, Error, MapAccess, SeqAccess,
 pub fn append(json: &[u8], out: &mut Vec<u8>) -> Result<(), serde_json::Error> {
     let mut text = serde_json::Deserializer::from_slice(json);
     let mut kind = 0;
-    text.deserialize_any(Value { json, out, kind: &mut kind })?;
+    let source = Source { json, is_checked: Cell::new(false) };
+    text.deserialize_any(Value { source: &source, out, kind: &mut kind })?;
     text.end()?;
     if kind == kind::DOCUMENT { Ok(()) } else { Err(Error::custom("it is not an object")) }
 }
@@ -33,10 +35,28 @@ fn oversize<E: Error>(at: usize) -> E {
     ))
 }
 
+/// The whole text.
+struct Source<'a> {
+    json: &'a [u8],
+    /// Whether no whole number in it has more than 64 bits. One scan serves all values.
+    is_checked: Cell<bool>,
+}
+
+impl Source<'_> {
+    /// The place of a whole number of more than 64 bits, counted from 1.
+    fn oversize_number(&self) -> Option<usize> {
+        if self.is_checked.get() {
+            return None;
+        }
+        let at = oversize_number(self.json);
+        self.is_checked.set(at.is_none());
+        at
+    }
+}
+
 /// Writes one value, and returns its type in `kind`.
 struct Value<'a> {
-    /// The whole text.
-    json: &'a [u8],
+    source: &'a Source<'a>,
     out: &'a mut Vec<u8>,
     kind: &'a mut u8,
 }
@@ -79,14 +99,14 @@ impl<'de> Visitor<'de> for Value<'_> {
     fn visit_u64<E: Error>(self, value: u64) -> Result<(), E> {
         match i64::try_from(value) {
             Ok(value) => self.visit_i64(value),
-            Err(_) => Err(oversize(oversize_number(self.json).unwrap_or_default())),
+            Err(_) => Err(oversize(self.source.oversize_number().unwrap_or_default())),
         }
     }
 
     fn visit_f64<E: Error>(self, value: f64) -> Result<(), E> {
         // A whole number of more than 64 bits comes as the nearest double. Only its text differs from that of a double.
         if value.abs() >= INT64_END
-            && let Some(at) = oversize_number(self.json)
+            && let Some(at) = self.source.oversize_number()
         {
             return Err(oversize(at));
         }
@@ -112,7 +132,10 @@ impl<'de> Visitor<'de> for Value<'_> {
             let at = self.out.len();
             append::item(self.out, 0, index);
             let mut kind = 0;
-            if items.next_element_seed(Value { json: self.json, out: self.out, kind: &mut kind })?.is_none() {
+            if items
+                .next_element_seed(Value { source: self.source, out: self.out, kind: &mut kind })?
+                .is_none()
+            {
                 self.out.truncate(at);
                 break;
             }
@@ -139,7 +162,7 @@ impl<'de> Visitor<'de> for Value<'_> {
                 return self.extended(name, fields);
             }
             let mut kind = 0;
-            fields.next_value_seed(Value { json: self.json, out: self.out, kind: &mut kind })?;
+            fields.next_value_seed(Value { source: self.source, out: self.out, kind: &mut kind })?;
             self.out[at] = kind;
         }
         append::close(self.out, document);
@@ -157,7 +180,7 @@ impl<'de> Value<'_> {
         }
         let object = serde_json::Value::Object(object);
         if is_beyond_int64(&object)
-            && let Some(at) = oversize_number(self.json)
+            && let Some(at) = self.source.oversize_number()
         {
             return Err(oversize(at));
         }
