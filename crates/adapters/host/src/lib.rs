@@ -9,6 +9,7 @@ pub use local::Server;
 pub use plimsoll_install::{Cache, NoCacheDirectory};
 pub use plimsoll_process::Ending;
 pub use power::PowerLoss;
+pub use snapshots::Snapshots;
 
 pub mod embedded;
 pub mod mongod;
@@ -37,3 +38,4 @@ mod home;
 mod launch_spec;
 mod local;
 mod serve;
+mod snapshots;

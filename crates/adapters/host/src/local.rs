@@ -10,6 +10,10 @@ use plimsoll_process::{Child, Ending, Error, Lifetime, procfs};
 use crate::home::{Home, Storage};
 use crate::launch_spec::{LaunchSpec, NAME, Profile, launch};
 use crate::power;
+use crate::snapshots::Snapshots;
+
+/// The time of a graceful stop that flushes all data.
+const FLUSH: Duration = Duration::from_secs(60);
 
 /// A server that this process started, running or stopped. Dropping it, also by a panic, ends the process and
 /// removes temporary storage.
@@ -156,9 +160,36 @@ impl Server {
     /// # Errors
     /// [`Error::Home`] if the storage cannot be moved; temporary storage is then lost.
     pub fn keep_storage(mut self, to: &Path) -> Result<PathBuf, Error> {
-        self.stop(Duration::from_secs(60))?;
+        self.stop(FLUSH)?;
         power::forget(self.home.path())?;
         Ok(self.home.move_to(to)?)
+    }
+
+    /// Copies the data to the snapshot `key`, and restarts the server. A server that does not stop within 60 s is killed and leaves no
+    /// snapshot.
+    ///
+    /// # Errors
+    /// [`Error::Home`] if the data cannot be copied; those of [`Server::restart`].
+    pub fn take_snapshot(&mut self, snapshots: &Snapshots, key: &str) -> Result<(), Error> {
+        if self.stop(FLUSH)? == Ending::Graceful {
+            snapshots.keep(key, &self.home.data())?;
+        }
+        self.restart()
+    }
+
+    /// Replaces the data with those of the snapshot `key`, and restarts the server. Without this snapshot the server stays as it is, and the
+    /// answer is `false`.
+    ///
+    /// # Errors
+    /// [`Error::Home`] if the data cannot be copied; those of [`Server::restart`].
+    pub fn use_snapshot(&mut self, snapshots: &Snapshots, key: &str) -> Result<bool, Error> {
+        if !snapshots.has(key) {
+            return Ok(false);
+        }
+        self.stop(FLUSH)?;
+        let is_replaced = snapshots.put(key, &self.home.data())?;
+        self.restart()?;
+        Ok(is_replaced)
     }
 
     fn running(&self) -> Result<&Child, Error> {

@@ -125,7 +125,7 @@ pub(crate) fn synced(home: &Path) -> PathBuf {
 pub(crate) fn begin(home: &Path, data: &Path) -> Result<(), home::Error> {
     let synced = synced(home);
     clear(&synced)?;
-    copy(data, &synced)
+    home::copy(data, &synced)
 }
 
 /// Puts the copy in the place of the data, after the server was killed.
@@ -151,20 +151,6 @@ fn clear(directory: &Path) -> Result<(), home::Error> {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(at(directory)(error)),
         _ => Ok(()),
     }
-}
-
-fn copy(from: &Path, to: &Path) -> Result<(), home::Error> {
-    fs::create_dir_all(to).map_err(at(to))?;
-    for entry in fs::read_dir(from).map_err(at(from))? {
-        let entry = entry.map_err(at(from))?;
-        let (source, target) = (entry.path(), to.join(entry.file_name()));
-        if entry.file_type().map_err(at(&source))?.is_dir() {
-            copy(&source, &target)?;
-        } else {
-            fs::copy(&source, &target).map_err(at(&source))?;
-        }
-    }
-    Ok(())
 }
 
 fn at(path: &Path) -> impl FnOnce(io::Error) -> home::Error + use<> {

@@ -23,6 +23,9 @@ struct Section {
     /// The number of fields in the metadata of each dataset.
     #[serde(default = "fields_default")]
     fields: u64,
+    /// Whether a run that starts its server keeps the filled database, and later runs of the same fill use it. Three are kept.
+    #[serde(default)]
+    snapshot: bool,
 }
 
 const fn fields_default() -> u64 {
@@ -48,7 +51,7 @@ pub fn fill(spec: &ServiceSpec, moment: FillMoment) -> anyhow::Result<Option<Fil
 
 impl Section {
     fn check(&self) -> anyhow::Result<()> {
-        let Self { datasets, fields } = *self;
+        let Self { datasets, fields, .. } = *self;
         for (key, number, most) in [("datasets", datasets, DATASETS_MAX), ("fields", fields, FIELDS_MAX)] {
             ensure!(number <= most, "service.catalogue.fill.{key}: {number} is over {most}");
         }
@@ -61,13 +64,14 @@ impl Section {
     }
 
     fn sized(&self, moment: FillMoment) -> anyhow::Result<Fill> {
-        let Self { datasets, fields } = *self;
+        let Self { datasets, fields, snapshot } = *self;
         let end_ms = i64::try_from(moment.end_ms).context("the clock of this machine is out of range")?;
         Ok(Fill {
             documents: datasets,
             writes: datasets,
             description: format!("{datasets} datasets with {fields} fields of metadata"),
             order: json!({"seed": moment.seed, "end_ms": end_ms, "datasets": datasets, "fields": fields}),
+            snapshot: snapshot.then(|| json!({"seed": moment.seed, "datasets": datasets, "fields": fields})),
         })
     }
 }
@@ -88,6 +92,13 @@ mod tests {
         let order = json!({"seed": 3, "end_ms": 1_790_000_000_000_u64, "datasets": 1000, "fields": 10});
         assert_eq!(filled.order, order);
         assert!(read("{}").unwrap().is_none());
+    }
+
+    #[test]
+    fn a_snapshot_is_asked_for_and_does_not_depend_on_the_time() {
+        let kept = read("{fill: {datasets: 1000, snapshot: true}}").unwrap().unwrap();
+        assert_eq!(kept.snapshot, Some(json!({"seed": 3, "datasets": 1000, "fields": 10})));
+        assert_eq!(read("{fill: {datasets: 1000}}").unwrap().unwrap().snapshot, None);
     }
 
     #[test]

@@ -12,6 +12,7 @@ pub mod service;
 pub mod service_database;
 pub mod service_kind;
 mod service_program;
+mod service_snapshot;
 mod service_subject;
 
 pub mod audit;

@@ -16,6 +16,7 @@ use tokio::runtime::Runtime;
 
 use crate::service_kind::{FillMoment, ServiceKind};
 use crate::service_program::{self, Filling};
+use crate::service_snapshot::Snapshot;
 use plimsoll_run::console::Console;
 use plimsoll_run::exit::{Deserves, Exit, Outcome};
 use plimsoll_run::reexec;
@@ -80,7 +81,8 @@ impl StartedService {
         run_dir::write_private(&settings, &service_program::check(spec).deserves(Exit::Usage)?)?;
         let moment = FillMoment { seed, end_ms: clock::wall_ms() };
         let fill = start.kind.fill(spec, moment).deserves(Exit::Usage)?;
-        let filled = fill.zip(uri.as_deref()).map(|(fill, uri)| start.fill(&fill, uri)).transpose()?;
+        let target = database.as_ref().zip(uri.as_deref());
+        let filled = fill.zip(target).map(|(fill, target)| start.fill(&fill, target)).transpose()?;
         let process = service::Service::start(options(spec, uri.as_deref(), &settings, run)?);
         let process = process.context("start the service").deserves(Exit::Server)?;
         let proxies = wants_proxy.then(|| Proxy::start(process.address(), seed).map(Arc::new));
@@ -137,13 +139,33 @@ impl DatabaseBehind {
 }
 
 impl Start<'_> {
-    /// Fills the database; returns the message about it.
-    fn fill(&self, fill: &Fill, uri: &str) -> Outcome<String> {
+    /// Fills the database, or uses a snapshot; returns the message about it.
+    fn fill(&self, fill: &Fill, (database, uri): (&DatabaseBehind, &str)) -> Outcome<String> {
         let began = clock::now();
+        let done = match Snapshot::of(self.spec, fill, database).deserves(Exit::Server)? {
+            None => self.fill_anew(fill, uri)?,
+            Some(snapshot) => self.fill_once(fill, uri, &snapshot)?,
+        };
+        let took_s = clock::now().since(began) as f64 / 1e9;
+        Ok(format!("{done} {} in {took_s:.1} s", fill.description))
+    }
+
+    /// Uses the snapshot, or fills the database and takes the snapshot.
+    fn fill_once(&self, fill: &Fill, uri: &str, snapshot: &Snapshot<'_>) -> Outcome<&'static str> {
+        if snapshot.is_used().deserves(Exit::Server)? {
+            self.console.say(&format!("using the snapshot of {}", fill.description));
+            return Ok("used the snapshot of");
+        }
+        let done = self.fill_anew(fill, uri)?;
+        self.console.say(&format!("keeping a snapshot of {}", fill.description));
+        snapshot.take().deserves(Exit::Server)?;
+        Ok(done)
+    }
+
+    fn fill_anew(&self, fill: &Fill, uri: &str) -> Outcome<&'static str> {
         let filling = Filling { name: &self.spec.name, fill, uri, run: self.run };
         service_program::fill(filling, self.console, self.control)?;
-        let took_s = clock::now().since(began) as f64 / 1e9;
-        Ok(format!("filled in {} in {took_s:.1} s", fill.description))
+        Ok("filled in")
     }
 }
 

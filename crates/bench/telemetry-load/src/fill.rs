@@ -100,6 +100,7 @@ impl Section {
                 "activities": self.activities,
                 "readers": self.readers,
             }),
+            snapshot: None,
         })
     }
 

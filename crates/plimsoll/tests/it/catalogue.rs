@@ -8,7 +8,8 @@ use plimsoll_measure::clock::{self, SECOND_NS};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use crate::program::{json as summary, plimsoll_with, shared};
+use crate::program::{json as summary, plimsoll, plimsoll_with, shared, stderr};
+use crate::server::own_cache;
 use crate::service::{Client, Service};
 
 const GUIDE: &str = include_str!("../../../../docs/guides/catalogue.md");
@@ -208,6 +209,29 @@ fn facets_and_counts_of_a_filled_catalogue_are_answered() {
         assert_eq!(run["operations"][load]["count"], 40, "{load}: {run}");
     }
     assert_eq!(run["errors"]["count"].as_u64().unwrap_or(0), 0, "{run}");
+}
+
+#[test]
+fn a_second_run_uses_the_snapshot_of_the_first() {
+    let (cache, out) = (own_cache(), tempfile::tempdir().unwrap());
+    let run = |name: &str, datasets: u32| {
+        let fill = format!("service.catalogue.fill={{datasets: {datasets}, snapshot: true}}");
+        let mut command = plimsoll();
+        command.args(["run", "catalogue-by-pid", "--server", "embedded", "--json", "--set", &fill]);
+        command.args(["--set", "phases.0.load.read.arrivals.constant.rate=10", "--set", "expect={}"]);
+        command.args(["--set", "phases.0.load.read.request.with.pid.$family.count=100"]);
+        command.args(["--set", "phases.0.stop={duration: 2s}", "--out"]).arg(out.path().join(name));
+        let output = command.env("PLIMSOLL_CACHE", cache.path()).output().unwrap();
+        let (summary, said) = (summary(&output), stderr(&output));
+        assert_eq!(summary["operations"]["read"]["count"], 20, "{said}");
+        assert_eq!(summary["errors"]["count"].as_u64().unwrap_or(0), 0, "{summary}");
+        said
+    };
+    assert!(run("first", 1_000).contains("keeping a snapshot of 1000 datasets"));
+    let said = run("second", 1_000);
+    assert!(said.contains("using the snapshot of 1000 datasets"), "{said}");
+    let said = run("other", 500);
+    assert!(!said.contains("using the snapshot"), "{said}");
 }
 
 #[test]

@@ -14,12 +14,12 @@ use crate::program::{inserts, plimsoll, scenario, shared, stderr, stdout};
 /// The time limit of a wait for another process, in nanoseconds.
 const PATIENCE_NS: u64 = 120 * SECOND_NS;
 
-/// A cache with the installed programs of the real one and its own list of running servers.
-fn own_cache() -> tempfile::TempDir {
+/// A cache with the installed programs of the real one, its own list of running servers and its own snapshots.
+pub fn own_cache() -> tempfile::TempDir {
     let own = tempfile::tempdir().unwrap();
     for entry in fs::read_dir(Cache::locate().unwrap().root()).unwrap() {
         let entry = entry.unwrap();
-        if entry.file_name() != "servers" {
+        if entry.file_name() != "servers" && entry.file_name() != "snapshots" {
             std::os::unix::fs::symlink(entry.path(), own.path().join(entry.file_name())).unwrap();
         }
     }

@@ -11,7 +11,7 @@ use bson::{Bson, RawDocumentBuf, doc, rawdoc};
 use plimsoll_host::embedded::{self, Options};
 use plimsoll_host::probe::{Probe, Product};
 use plimsoll_host::registry::Registry;
-use plimsoll_host::{Cache, Ending, Profile, Storage, process};
+use plimsoll_host::{Cache, Ending, Profile, Snapshots, Storage, process};
 use plimsoll_measure::clock;
 use plimsoll_measure::environment::{ServerFacts, ServerKind};
 use plimsoll_wire::{ConnectOptions, Connection};
@@ -256,4 +256,25 @@ fn a_wrong_argument_is_reported_in_the_servers_own_words() {
     let wrong = Options { args: vec!["--no-such-option".into()], ..options(Profile::Relaxed) };
     let text = embedded::start(&cache(), &wrong).unwrap_err().to_string();
     assert!(text.contains("no-such-option"), "{text}");
+}
+
+#[test]
+fn a_snapshot_gives_another_server_the_same_data() {
+    let cache = tempfile::tempdir().unwrap();
+    let snapshots = Snapshots::of(&Cache::at(cache.path()));
+    let mut first = start(Profile::Relaxed);
+    insert(&first, 200);
+    first.take_snapshot(&snapshots, "200 documents").unwrap();
+    assert_eq!(count(&first), 200);
+    insert_further(&first);
+    let mut second = start(Profile::Relaxed);
+    let address = second.address();
+    assert!(!second.use_snapshot(&snapshots, "300 documents").unwrap());
+    assert!(second.use_snapshot(&snapshots, "200 documents").unwrap());
+    assert_eq!((second.address(), count(&second), count(&first)), (address, 200, 201));
+}
+
+fn insert_further(server: &plimsoll_host::Server) {
+    let reply = ask(server, doc! {"insert": "c", "documents": [{"_id": "further"}]});
+    assert_eq!(reply.get_i32("n").unwrap(), 1);
 }

@@ -164,9 +164,12 @@ impl Drop for Home {
     }
 }
 
-/// Copies a directory of directories and files; refuses links and other kinds.
-fn copy(from: &Path, to: &Path) -> Result<(), Error> {
-    fs::create_dir(to).map_err(io_at(to))?;
+/// Copies a directory of directories and files. File systems that can share blocks between files do so.
+///
+/// # Errors
+/// [`Error::Io`].
+pub fn copy(from: &Path, to: &Path) -> Result<(), Error> {
+    fs::create_dir_all(to).map_err(io_at(to))?;
     for entry in fs::read_dir(from).map_err(io_at(from))? {
         let path = entry.map_err(io_at(from))?.path();
         let target = to.join(path.file_name().unwrap_or_default());

@@ -114,6 +114,8 @@ pub struct Fill {
     pub description: String,
     /// The fill request to the service, as JSON.
     pub order: Value,
+    /// The description of the data for a reusable snapshot, without the time. `None` if each run fills anew.
+    pub snapshot: Option<Value>,
 }
 
 /// The checked subject of a scenario.

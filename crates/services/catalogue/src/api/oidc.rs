@@ -1,4 +1,5 @@
-//! Logs users in at an issuer, as SciCat does: `/auth/oidc` leads to the issuer, and the issuer leads back to `/auth/oidc/callback`.
+//! Logs users in at an issuer, as SciCat does: `/auth/oidc` leads to the issuer, and the issuer leads back to `/auth/oidc/callback`. A client
+//! that already has a token of the issuer exchanges it at `/auth/oidc/token`.
 
 use axum::body::Body;
 use axum::http::header::{CACHE_CONTROL, HeaderName, HeaderValue, LOCATION, REFERRER_POLICY, SET_COOKIE};
@@ -17,12 +18,16 @@ use crate::oidc::{Fault, Now, Pending, Provider};
 /// The cookie with the login that a browser has begun. No other endpoint reads it.
 const COOKIE_NAME: &str = "oidc-login";
 
+/// The longest body with a token of the issuer.
+const TOKEN_BYTES_MAX: usize = 32 << 10;
+
 action!(Begin, GET "/api/v3/auth/oidc", "begin_oidc_login", Nothing, "Log in at the issuer: leads the browser to it", begin);
 action!(Callback, GET "/api/v3/auth/oidc/callback", "finish_oidc_login", Nothing, "Finish a login at the issuer", callback);
+action!(Exchange, POST "/api/v3/auth/oidc/token", "exchange_oidc_token", Json, "Exchange an ID token of the issuer for a token", exchange);
 
 /// Adds the endpoints.
 pub(super) fn add(routes: Routes<State>) -> Routes<State> {
-    routes.with::<Of<Begin>>().with::<Of<Callback>>()
+    routes.with::<Of<Begin>>().with::<Of<Callback>>().with::<Of<Exchange>>()
 }
 
 fn provider(request: &Request) -> Result<&Provider, Refusal> {
@@ -57,6 +62,17 @@ async fn callback(request: Request) -> Result<Reply, Refusal> {
         Some(page) => redirect(&returning(page, &session, pending.return_url.as_deref()), &ended)?,
         None => private(reply::json(StatusCode::OK, &session), &ended)?,
     }))
+}
+
+async fn exchange(request: Request) -> Result<Reply, Refusal> {
+    if request.call.body.len() > TOKEN_BYTES_MAX {
+        return Err(Refusal::TooLarge);
+    }
+    let (provider, body) = (provider(&request)?, request.json().await?);
+    let token = body.get("idToken").and_then(Value::as_str).filter(|token| !token.is_empty());
+    let token = token.ok_or_else(|| Refusal::bad("idToken needs the ID token of the issuer as a text"))?;
+    let user = provider.user_of_token(token, now(&request)).await?;
+    Ok(Reply::Created(session(request.state(), &user, request.now())?))
 }
 
 /// The login that the browser of a request has begun.

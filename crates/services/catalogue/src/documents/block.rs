@@ -311,7 +311,8 @@ pub fn show_head(block: &Document) -> Value {
 /// The body of a stored block.
 pub fn show(block: &Document) -> Value {
     let mut body = object(block);
-    for internal in ["fileCount", "parts", PART_STARTS, "uncounted", "removed", "claimedAt", "__v"] {
+    for internal in ["fileCount", "parts", PART_STARTS, "uncounted", "removed", "change", "claimedAt", "__v"]
+    {
         body.remove(internal);
     }
     if let Some(id) = block.get("_id").and_then(Bson::as_str) {

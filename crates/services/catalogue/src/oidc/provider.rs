@@ -137,11 +137,22 @@ impl Provider {
         let text = |name: &str| answer.get(name).and_then(Value::as_str);
         let token = text("id_token").ok_or_else(|| Fault::Unreachable("it sent no id_token".into()))?;
         let mut claims = self.verified(&known, token, now).await?;
-        claims::check(&claims, &self.section, &pending.nonce, now.ms).map_err(Fault::Refused)?;
+        claims::check(&claims, &self.section, Some(&pending.nonce), now.ms).map_err(Fault::Refused)?;
         let has_groups = claims::find(&claims, &self.section.groups_claim).is_some();
         if let (false, Some(url), Some(access)) = (has_groups, &known.userinfo, text("access_token")) {
             self.complete(&mut claims, url, access).await?;
         }
+        claims::user(&claims, &self.section).map_err(Fault::Refused)
+    }
+
+    /// The user of an ID token that a client of this catalogue has got from the issuer. Its groups are those of the token.
+    ///
+    /// # Errors
+    /// [`Fault`].
+    pub async fn user_of_token(&self, token: &str, now: Now) -> Result<User, Fault> {
+        let known = self.known(now, KEPT_NS).await?;
+        let claims = self.verified(&known, token, now).await?;
+        claims::check(&claims, &self.section, None, now.ms).map_err(Fault::Refused)?;
         claims::user(&claims, &self.section).map_err(Fault::Refused)
     }
 

@@ -23,6 +23,8 @@ const CLAIM_MS: i64 = 60_000;
 const SWEPT_MAX: i64 = 100;
 /// Follows the key of a block whose removal its dataset remembers.
 pub(super) const REMOVAL: &str = " removed";
+/// Follows the key of a block whose change its dataset remembers; the time of the change follows.
+const CHANGE: &str = " changed ";
 
 /// Writes a block as its files arrive. It keeps the first list of files and the current one in memory.
 pub struct BlockWriter<'a> {
@@ -157,6 +159,10 @@ impl Store {
             (whole(&changed) - whole(head), block::file_count(&changed) - block::file_count(head));
         let (id, pid) = (head.get("_id").cloned(), head.get_str("datasetId").unwrap_or_default());
         let unchanged = doc! {"_id": id, "updatedAt": before, "uncounted": {"$ne": true}};
+        if self.transactions == Transactions::Missing {
+            let change = doc! {"size": size, "files": files};
+            return self.update_in_steps(changed, unchanged, (set, change), now).await;
+        }
         let more = doc! {"$inc": {"size": size, "numberOfFiles": files}};
         let writes = [
             Write::Update(self.blocks.clone(), unchanged, doc! {"$set": set}, Matches::Some),
@@ -168,6 +174,28 @@ impl Store {
             Outcome::Unmatched(0) => Err(Error::Changed),
             Outcome::Unmatched(_) => Err(Refusal::no_dataset(pid).into()),
         }
+    }
+
+    /// Changes a block in steps: the first one marks the head with the change of the counts, and a repair finishes them from then on.
+    async fn update_in_steps(
+        &self,
+        changed: Document,
+        unchanged: Document,
+        (mut set, mut change): (Document, Document),
+        now: DateTime,
+    ) -> Result<Document, Error> {
+        let id = changed.get_str("_id").unwrap_or_default();
+        // Each change of a block has another time, so each has another mark.
+        let at_ms = changed.get_datetime("updatedAt").map_or(0, |at| at.timestamp_millis());
+        change.insert("mark", format!("{id}{CHANGE}{at_ms}"));
+        set.extend(doc! {"uncounted": true, "claimedAt": now, "change": &change});
+        let _locked = self.locks.lock(changed.get_str("datasetId").unwrap_or_default()).await;
+        if self.blocks.update_one(unchanged, doc! {"$set": set}).await?.matched_count == 0 {
+            return Err(Error::Changed);
+        }
+        let mut marked = changed.clone();
+        marked.insert("change", change);
+        self.count_in(&marked).await.map(|()| changed)
     }
 
     /// Removes a block that was read as `head`, and subtracts it from the counts of its dataset.
@@ -287,8 +315,8 @@ impl Store {
         Ok(old.len())
     }
 
-    /// Finishes the blocks whose addition or removal a crash cut off where the server has no transactions. Returns their number. It leaves blocks that
-    /// an instance claimed within a minute: two instances that count one block at the same time would count it twice.
+    /// Finishes the blocks whose addition, change or removal a crash cut off where the server has no transactions. Returns their number. It
+    /// leaves blocks that an instance claimed within a minute: two instances that count one block at the same time would count it twice.
     ///
     /// # Errors
     /// The server failed.
@@ -313,21 +341,25 @@ impl Store {
         Ok(repaired)
     }
 
-    /// Adds an uncounted block to the counts of its dataset. Every step may be repeated: the dataset remembers the block until the head
-    /// is marked as counted.
+    /// Adds an uncounted block, or its uncounted change, to the counts of its dataset. Every step may be repeated: the dataset remembers the
+    /// block or the change until the head is marked as counted.
     async fn count_in(&self, head: &Document) -> Result<(), Error> {
         let id = head.get_str("_id").unwrap_or_default();
         let pid = head.get_str("datasetId").unwrap_or_default();
-        let mut more = counted(head);
-        more.insert("$push", doc! {"uncountedBlocks": id});
-        let once = doc! {"_id": pid, "uncountedBlocks": {"$ne": id}};
+        let (mark, mut more) = match head.get_document("change") {
+            Ok(change) => (change.get_str("mark").unwrap_or_default(), counts(change)),
+            Err(_) => (id, counted(head)),
+        };
+        more.insert("$push", doc! {"uncountedBlocks": mark});
+        let once = doc! {"_id": pid, "uncountedBlocks": {"$ne": mark}};
         let added = self.datasets.update_one(once, more).await?;
         if added.matched_count == 0 && self.dataset(pid).await?.is_none() {
             self.blocks.delete_one(doc! {"_id": id}).await?;
             return Err(Refusal::no_dataset(pid).into());
         }
-        self.blocks.update_one(doc! {"_id": id}, doc! {"$unset": {"uncounted": "", "claimedAt": ""}}).await?;
-        let forget = doc! {"$pull": {"uncountedBlocks": id}};
+        let counted = doc! {"$unset": {"uncounted": "", "claimedAt": "", "change": ""}};
+        self.blocks.update_one(doc! {"_id": id}, counted).await?;
+        let forget = doc! {"$pull": {"uncountedBlocks": mark}};
         self.datasets.update_one(doc! {"_id": pid}, forget).await?;
         Ok(())
     }
@@ -359,6 +391,11 @@ pub(super) fn of_block(id: &str) -> Document {
 /// The entry of a block that no sweep has marked.
 fn unswept(id: &str) -> Document {
     doc! {"_id": id, "swept": {"$ne": true}}
+}
+
+/// Adds a change of a head to the counts of its dataset.
+fn counts(change: &Document) -> Document {
+    doc! {"$inc": {"size": change.get_i64("size").unwrap_or_default(), "numberOfFiles": change.get_i64("files").unwrap_or_default()}}
 }
 
 /// Adds a head to the counts of its dataset.

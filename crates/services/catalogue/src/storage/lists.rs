@@ -161,13 +161,17 @@ impl Store {
     }
 }
 
-/// A whole number of any type that the server returns.
+/// A whole number of any type that the server returns; a negative one counts as 0.
 pub(super) fn whole(document: &Document, name: &str) -> u64 {
-    let number = match document.get(name) {
+    u64::try_from(signed(document, name)).unwrap_or(0)
+}
+
+/// A whole number of any type that the server returns, with its sign.
+pub(super) fn signed(document: &Document, name: &str) -> i64 {
+    match document.get(name) {
         Some(bson::Bson::Int32(number)) => i64::from(*number),
         Some(bson::Bson::Int64(number)) => *number,
         Some(bson::Bson::Double(number)) => *number as i64,
         _ => 0,
-    };
-    u64::try_from(number).unwrap_or(0)
+    }
 }

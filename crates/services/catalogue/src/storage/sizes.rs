@@ -4,7 +4,7 @@ use bson::{Bson, Document, doc};
 use futures_util::TryStreamExt;
 
 use super::blocks::REMOVAL;
-use super::lists::whole;
+use super::lists::{signed, whole};
 use super::{Error, READ_MAX, Store};
 use crate::Refusal;
 
@@ -54,7 +54,7 @@ impl Store {
     }
 
     /// Counts the blocks. A block whose addition is not finished counts only if the dataset remembers it, and one whose removal is not finished
-    /// until the dataset remembers its removal.
+    /// until the dataset remembers its removal. A block whose change is not finished counts as before it until the dataset remembers the change.
     async fn counted(&self, pid: &str, remembered: Option<&Bson>) -> Result<Counts, Error> {
         let remembered = remembered.and_then(Bson::as_array).cloned().unwrap_or_default();
         let removals: Vec<&str> =
@@ -63,16 +63,30 @@ impl Store {
             {"uncounted": {"$ne": true}},
             {"removed": {"$ne": true}, "_id": {"$in": &remembered}},
             {"removed": true, "_id": {"$nin": removals}},
+            {"removed": {"$ne": true}, "change": {"$exists": true}},
         ]};
         let files = doc! {"$ifNull": ["$fileCount", {"$size": {"$ifNull": ["$dataFileList", []]}}]};
         let stages = [
             doc! {"$match": {"$and": [{"datasetId": pid}, is_counted]}},
-            doc! {"$project": {"size": 1, "files": files}},
-            doc! {"$group": {"_id": null, "size": {"$sum": "$size"}, "files": {"$sum": "$files"}}},
+            doc! {"$project": {"size": 1, "files": files, "change": 1}},
+            doc! {"$group": {
+                "_id": "$change.mark", "size": {"$sum": "$size"}, "files": {"$sum": "$files"},
+                "changedSize": {"$sum": "$change.size"}, "changedFiles": {"$sum": "$change.files"},
+            }},
         ];
-        let mut groups = self.blocks.aggregate(stages).max_time(READ_MAX).await?;
-        let group = groups.try_next().await?.unwrap_or_default();
-        Ok(Counts { size: whole(&group, "size"), files: whole(&group, "files") })
+        let groups: Vec<Document> =
+            self.blocks.aggregate(stages).max_time(READ_MAX).await?.try_collect().await?;
+        let is_finished = |group: &Document| {
+            group.get("_id").is_none_or(|mark| *mark == Bson::Null || remembered.contains(mark))
+        };
+        let sum = |name: &str, change: &str| {
+            let of = |group: &Document| {
+                let before = if is_finished(group) { 0 } else { signed(group, change) };
+                signed(group, name) - before
+            };
+            u64::try_from(groups.iter().map(of).sum::<i64>()).unwrap_or_default()
+        };
+        Ok(Counts { size: sum("size", "changedSize"), files: sum("files", "changedFiles") })
     }
 
     /// Corrects the counts unless they have changed since they were read.

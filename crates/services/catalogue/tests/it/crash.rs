@@ -6,8 +6,10 @@ use std::time::Duration;
 
 use bson::{Document, doc};
 use mongodb::Client;
+use plimsoll_catalogue::documents::block;
 use plimsoll_catalogue::storage::{Store, Transactions};
 use plimsoll_host::Profile;
+use serde_json::json;
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
 
@@ -133,6 +135,60 @@ async fn a_removal_of_a_block_that_is_cut_off_between_two_steps_is_finished_once
         }
         assert!(store.verify("a").await.unwrap().is_right(), "after {step}");
     }
+}
+
+/// A change of a block whose service dies after any of its steps is finished by a repair, which may be repeated.
+#[tokio::test]
+async fn a_change_of_a_block_that_is_cut_off_between_two_steps_is_counted_once() {
+    const MINUTE_MS: i64 = 60_000;
+    for (number, step) in ["change", "count", "unmark"].into_iter().enumerate() {
+        let name = format!("cut_off_change_{step}");
+        let store = without_transactions(&name).await;
+        let dataset = create(&store, "a", 1).await;
+        add(&store, &dataset, "1", 5).await.unwrap();
+        add(&store, &dataset, "2", 2).await.unwrap();
+        let blocks = server::database(server::shared(), &name).await.collection::<Document>("OrigDatablock");
+        let read = || async { blocks.find_one(doc! {"_id": "1"}).await.unwrap().unwrap() };
+        let (head, (dying, cut)) = (read().await, with_cut_at(&name, number).await);
+        tokio::select! {
+            biased;
+            () = cut.notified() => (),
+            result = dying.update_block(&head, smaller(), "ann", at(0)) => panic!("{step}: {result:?}"),
+        }
+        let stored = async {
+            loop {
+                let block = read().await;
+                let done = match step {
+                    "change" => block.get_i64("size").unwrap() == 4,
+                    "count" => counts(&store, "a").await == (10, 3),
+                    _ => !block.contains_key("uncounted"),
+                };
+                if done {
+                    break;
+                }
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(20), stored).await.unwrap();
+        assert!(store.verify("a").await.unwrap().is_right(), "after {step}");
+        for _ in 0..2 {
+            store.repair(at(MINUTE_MS + 1)).await.unwrap();
+            assert_eq!(counts(&store, "a").await, (10, 3), "after {step}");
+        }
+        assert!(store.verify("a").await.unwrap().is_right(), "after {step}");
+        assert!(!block::show_head(&read().await).to_string().contains("changed"), "after {step}");
+        // The next change counts as well.
+        let patch = block::patch(&json!({"size": 1}), "a").unwrap();
+        store.update_block(&read().await, patch, "ann", at(2 * MINUTE_MS)).await.unwrap();
+        assert_eq!(counts(&store, "a").await, (7, 3), "after {step}");
+        assert!(store.verify("a").await.unwrap().is_right(), "after {step}");
+    }
+}
+
+/// A patch to one file of four bytes.
+fn smaller() -> block::Patch {
+    let file = json!({"path": "new", "size": 4, "time": "2026-01-01T12:00:00Z"});
+    block::patch(&json!({"size": 4, "dataFileList": [file]}), "a").unwrap()
 }
 
 /// A block in the middle of its steps belongs to the instance that publishes it, for a while.

@@ -5,7 +5,7 @@ use plimsoll_service::Routes;
 use plimsoll_service::page::encoded;
 use serde_json::{Map, Value};
 
-use super::{Shown, answered, text};
+use super::{Shown, of_browser, text};
 use crate::Refusal;
 use crate::api::action::{Of, Request, action};
 use crate::api::datasets::readable;
@@ -38,11 +38,7 @@ const FACTS: [(&str, &str); 16] = [
     ("size", "Bytes"),
 ];
 
-action!(Page, GET "/datasets/{pid}", "dataset_page", Nothing, "The page of a dataset", |it: Request| async move {
-    let it = it.of_browser();
-    let user = it.caller.user().map(|user| user.username.clone());
-    answered(dataset(it).await, user.as_deref())
-});
+action!(Page, GET "/datasets/{pid}", "dataset_page", Nothing, "The page of a dataset", |it| of_browser(it, dataset));
 
 /// Adds the page.
 pub(super) fn add(routes: Routes<State>) -> Routes<State> {

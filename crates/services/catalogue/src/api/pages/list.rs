@@ -6,7 +6,7 @@ use plimsoll_service::Routes;
 use plimsoll_service::page::encoded;
 use serde_json::{Map, Value, json};
 
-use super::{Shown, answered, text};
+use super::{Shown, of_browser, text};
 use crate::Refusal;
 use crate::api::action::{Of, Request, action};
 use crate::api::state::State;
@@ -28,11 +28,7 @@ const SEARCHED: [(&str, &str, &str); 4] = [
 /// The fields whose values are counted on demand.
 const COUNTED: &str = r#"["type","keywords"]"#;
 
-action!(Page, GET "/", "list_page", Nothing, "The page with the list of datasets", |it: Request| async move {
-    let it = it.of_browser();
-    let user = it.caller.user().map(|user| user.username.clone());
-    answered(list(it).await, user.as_deref())
-});
+action!(Page, GET "/", "list_page", Nothing, "The page with the list of datasets", |it| of_browser(it, list));
 
 /// Adds the page.
 pub(super) fn add(routes: Routes<State>) -> Routes<State> {

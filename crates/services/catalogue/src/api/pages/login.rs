@@ -49,13 +49,7 @@ async fn login(request: Request) -> Result<Reply, Refusal> {
     };
     let user = match authenticated(&request, &field("username"), &field("password")) {
         Ok(user) => user,
-        Err(Refusal::Unauthorized) => {
-            return Ok(failed(StatusCode::UNAUTHORIZED, "The name or the password is wrong."));
-        }
-        Err(Refusal::Guessed(_)) => {
-            return Ok(failed(StatusCode::TOO_MANY_REQUESTS, "Too many logins failed: wait some minutes."));
-        }
-        Err(other) => return Err(other),
+        Err(refusal) => return refused(refusal),
     };
     let state = request.state();
     let (token, life_s) = token(state, user, request.now())?;
@@ -64,6 +58,20 @@ async fn login(request: Request) -> Result<Reply, Refusal> {
         return Ok(failed(StatusCode::BAD_REQUEST, why));
     }
     to_the_list(&token, life_s, is_secure(&request))
+}
+
+/// The form with the reason why a login was refused.
+///
+/// # Errors
+/// A refusal that another login does not help.
+fn refused(refusal: Refusal) -> Result<Reply, Refusal> {
+    match refusal {
+        Refusal::Unauthorized => Ok(failed(StatusCode::UNAUTHORIZED, "The name or the password is wrong.")),
+        Refusal::Guessed(_) => {
+            Ok(failed(StatusCode::TOO_MANY_REQUESTS, "Too many logins failed: wait some minutes."))
+        }
+        other => Err(other),
+    }
 }
 
 /// Whether the browser uses TLS, to the service or to a proxy in front of it.

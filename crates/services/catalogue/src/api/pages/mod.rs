@@ -11,7 +11,7 @@ use maud::{Markup, html};
 use plimsoll_service::{Routes, page};
 use serde_json::Value;
 
-use super::action::Reply;
+use super::action::{Reply, Request};
 use super::state::State;
 use crate::Refusal;
 
@@ -27,6 +27,16 @@ pub(super) fn add(routes: Routes<State>) -> Routes<State> {
 struct Shown {
     title: String,
     content: Markup,
+}
+
+/// The answer with the page that `show` makes for the user of the browser.
+async fn of_browser<F: Future<Output = Result<Shown, Refusal>>>(
+    request: Request,
+    show: impl FnOnce(Request) -> F,
+) -> Result<Reply, Refusal> {
+    let request = request.of_browser();
+    let user = request.caller.user().map(|user| user.username.clone());
+    answered(show(request).await, user.as_deref())
 }
 
 /// The answer with a page, or with the reason why it is not shown. Its header names the user of the page.

@@ -42,7 +42,7 @@ fn key() -> EcdsaKeyPair {
     EcdsaKeyPair::from_pkcs8(algorithm, pair.as_ref(), &random).unwrap()
 }
 
-fn encoded(bytes: impl AsRef<[u8]>) -> String {
+pub fn encoded(bytes: impl AsRef<[u8]>) -> String {
     BASE64_URL_SAFE_NO_PAD.encode(bytes)
 }
 
@@ -90,6 +90,11 @@ impl Issuer {
     pub fn rotate(&self) {
         let mut state = self.state.lock().unwrap();
         (state.key, state.key_id) = (key(), "second".into());
+    }
+
+    /// An ID token that another client of the issuer has got.
+    pub fn id_token(&self) -> String {
+        self.state.lock().unwrap().id_token(&self.url(), "of another client")
     }
 
     /// How often a path was asked for.
@@ -176,9 +181,15 @@ impl State {
         if !is_right {
             return (401, json!({"error": "invalid_client"}));
         }
+        let token = self.id_token(url, &login["nonce"]);
+        (200, json!({"id_token": token, "access_token": "access", "token_type": "Bearer"}))
+    }
+
+    /// An ID token, valid for five minutes.
+    fn id_token(&self, url: &str, nonce: &str) -> String {
         let now_s = Clock::start().now_ms() / 1_000;
         let mut claims = json!({
-            "iss": url, "aud": "catalogue", "sub": "subject", "iat": now_s, "exp": now_s + 300, "nonce": login["nonce"],
+            "iss": url, "aud": "catalogue", "sub": "subject", "iat": now_s, "exp": now_s + 300, "nonce": nonce,
             "preferred_username": "ann", "email": "ann@x.org", "groups": ["group1", "readers"],
         });
         for (name, value) in self.more.as_object().unwrap() {
@@ -190,9 +201,6 @@ impl State {
         let header = json!({"alg": "ES256", "kid": self.key_id});
         let signed = format!("{}.{}", encoded(header.to_string()), encoded(claims.to_string()));
         let signature = self.key.sign(&SystemRandom::new(), signed.as_bytes()).unwrap();
-        (
-            200,
-            json!({"id_token": format!("{signed}.{}", encoded(signature)), "access_token": "access", "token_type": "Bearer"}),
-        )
+        format!("{signed}.{}", encoded(signature))
     }
 }

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::bench::{raw, serve};
 use super::client::{Answer, Client};
-use super::issuer::{Issuer, SECRET};
+use super::issuer::{Issuer, SECRET, encoded};
 use crate::server;
 
 const BEGIN: &str = "/api/v3/auth/oidc";
@@ -147,6 +147,77 @@ async fn a_wrong_token_of_the_issuer_is_refused() {
     service.stop().await;
 }
 
+async fn exchanged(client: &mut Client, token: impl Into<Value>) -> Answer {
+    client.post("/api/v3/auth/oidc/token", &json!({"idToken": token.into()})).await
+}
+
+#[tokio::test]
+async fn a_token_of_the_issuer_is_exchanged_for_one_of_the_catalogue() {
+    let issuer = Issuer::start().await;
+    let service = with_issuer("oidc_exchange", &issuer, "").await;
+    let mut client = Client::connect(service.address()).await;
+    let session = exchanged(&mut client, issuer.id_token()).await.is(201);
+    assert_eq!(session["userId"], login(&mut client, &issuer).await.is(200)["userId"], "the same user");
+    client.token = session["access_token"].as_str().map(str::to_owned);
+    let identity = client.get("/api/v3/users/my/identity").await.is(200);
+    assert_eq!(identity["profile"]["accessGroups"], json!(["group1", "readers"]));
+    assert_eq!(identity["provider"], "oidc");
+    service.stop().await;
+}
+
+/// The same token with another header and without a signature, or with the old one.
+fn with_header(token: &str, header: &Value, keeps_signature: bool) -> String {
+    let parts: Vec<&str> = token.split('.').collect();
+    let signature = if keeps_signature { parts[2] } else { "" };
+    format!("{}.{}.{signature}", encoded(header.to_string()), parts[1])
+}
+
+#[tokio::test]
+async fn a_forged_or_foreign_token_is_not_exchanged() {
+    let issuer = Issuer::start().await;
+    let service = with_issuer("oidc_forged", &issuer, "").await;
+    let mut client = Client::connect(service.address()).await;
+    for wrong in [
+        json!({"aud": "another client"}),
+        json!({"aud": ["catalogue", "another client"]}),
+        json!({"azp": "another client"}),
+        json!({"aud": null}),
+        json!({"iss": "https://another.example.org"}),
+        json!({"iss": null}),
+        json!({"exp": 5}),
+        json!({"exp": null}),
+        json!({"nbf": 32_503_680_000_u64}),
+        json!({"iat": 32_503_680_000_u64}),
+        json!({"sub": null}),
+    ] {
+        issuer.claim(wrong.clone());
+        assert_eq!(exchanged(&mut client, issuer.id_token()).await.status, 401, "{wrong}");
+    }
+    issuer.claim(json!({}));
+    let (token, other) = (issuer.id_token(), Issuer::start().await.id_token());
+    let parts: Vec<&str> = token.split('.').collect();
+    let admin = encoded(json!({"iss": issuer.url(), "aud": "catalogue", "groups": ["admin"]}).to_string());
+    for (forged, words) in [
+        (with_header(&token, &json!({"alg": "none"}), false), "alg none"),
+        (with_header(&token, &json!({"alg": "none", "kid": "first"}), true), "alg none with a signature"),
+        (with_header(&token, &json!({"alg": "HS256", "kid": "first"}), true), "alg HS256"),
+        (format!("{}.{admin}.{}", parts[0], parts[2]), "other claims"),
+        (format!("{}.{}.", parts[0], parts[1]), "no signature"),
+        (format!("{}.{}", parts[0], parts[1]), "two parts"),
+        (other, "the key of another issuer"),
+        (login(&mut client, &issuer).await.is(200)["access_token"].as_str().unwrap().into(), "our own token"),
+    ] {
+        assert_eq!(exchanged(&mut client, forged).await.status, 401, "{words}");
+    }
+    for invalid in [json!(null), json!(""), json!(5), json!([&token])] {
+        let refused = exchanged(&mut client, invalid.clone()).await.is(400);
+        assert!(refused["message"].as_str().unwrap().contains("idToken"), "{invalid}: {refused}");
+    }
+    exchanged(&mut client, "x".repeat(100_000)).await.is(413);
+    exchanged(&mut client, token).await.is(201);
+    service.stop().await;
+}
+
 #[tokio::test]
 async fn groups_that_the_token_lacks_come_from_the_endpoint_of_the_issuer() {
     let issuer = Issuer::start().await;
@@ -207,6 +278,7 @@ async fn a_catalogue_without_an_issuer_has_no_such_login() {
     let refused: Value = client.get(BEGIN).await.is(404);
     assert!(refused["message"].as_str().unwrap().contains("login.oidc"), "{refused}");
     client.get("/api/v3/auth/oidc/callback?code=a&state=b").await.is(404);
+    exchanged(&mut client, "a.b.c").await.is(404);
     service.stop().await;
 }
 
