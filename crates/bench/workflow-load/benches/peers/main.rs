@@ -207,7 +207,8 @@ fn run() -> Result<(), Failure> {
 fn line(round: usize, unit: Unit, clients: usize, subject: Subject, turn: &Turn) -> String {
     let seen = &turn.seen;
     format!(
-        "round {} {} c{clients} {}: {:.0}/s, signal to end {:.1} ms (p99 {:.1} ms), CPU each: database {:.2} ms, engine {:.2} ms, client {:.2} ms, flushes {}",
+        "round {} {} c{clients} {}: {:.0}/s, signal to end {:.1} ms (p99 {:.1} ms), \
+         CPU each: database {:.2} ms, engine {:.2} ms, client {:.2} ms, flushes {}",
         round + 1,
         unit.name(),
         subject.name(),
