@@ -57,7 +57,7 @@ pub(crate) enum Bench {
     },
     /// Bottlenecks that a search names for known causes: one is injected at a time. A table of causes and names.
     Bottlenecks(bottlenecks::Bottlenecks),
-    /// Workflow engines by turns: this one on PostgreSQL and MongoDB, DBOS Transact, Restate. One table.
+    /// Workflow engines by turns: this one on PostgreSQL and MongoDB, as a library and as a service, DBOS Transact, Restate. One table.
     Workflow {
         /// Install the peers into the cache first; that takes some minutes, and needs Go and npm.
         #[arg(long)]
@@ -133,9 +133,13 @@ fn workflow(install: bool, options: &[String]) -> Result<()> {
     if install {
         peers::install_workflow(cache.root())?;
     }
+    let mut build = cargo();
+    command::run(build.args(["build", "--release", "--package", "plimsoll", "--features", "full"]))?;
     let mut command = cargo();
     command.args(["bench", "--package", "plimsoll-workflow-load", "--bench", "peers", "--"]);
-    command::run(command.arg("--peers").arg(cache.root().join(peers::WORKFLOW)).args(options))
+    command.arg("--peers").arg(cache.root().join(peers::WORKFLOW));
+    command.arg("--program").arg(command::target()?.join("release/plimsoll"));
+    command::run(command.args(options))
 }
 
 /// Installs oha, unless it is installed.

@@ -12,8 +12,15 @@ use crate::command;
 /// The Go module with the programs, from the root of the workspace. Its `go.sum` pins all modules.
 const MODULE: &str = "xtask/workflow-peers";
 const SUMS: &str = include_str!("../../workflow-peers/go.sum");
-/// The programs of the module.
-const PROGRAMS: [&str; 2] = ["dbos", "restate"];
+/// The sources of the programs: a changed program is built again.
+const SOURCES: &str = concat!(
+    include_str!("../../workflow-peers/load/load.go"),
+    include_str!("../../workflow-peers/dbos/main.go"),
+    include_str!("../../workflow-peers/plimsoll/main.go"),
+    include_str!("../../workflow-peers/restate/main.go"),
+);
+/// The programs of the module. `plimsoll` has the clients of this project's workflow service.
+const PROGRAMS: [&str; 3] = ["dbos", "plimsoll", "restate"];
 const RESTATE: Package = Package {
     name: "@restatedev/restate-server-linux-x64@1.7.12",
     archive: "restatedev-restate-server-linux-x64-1.7.12.tgz",
@@ -24,13 +31,13 @@ pub(super) fn peer() -> Peer {
     Peer {
         name: "the peers of the workflow engine",
         directory: super::WORKFLOW,
-        pin: format!("{} {}\n{SUMS}", RESTATE.name, RESTATE.sha256),
-        takes: "Go compiles two programs and npm fetches 81 MB, once",
+        pin: format!("{} {}\n{SUMS}\n{SOURCES}", RESTATE.name, RESTATE.sha256),
+        takes: "Go compiles three programs and npm fetches 81 MB, once",
         make,
     }
 }
 
-/// Puts `dbos`, `restate` and `restate-server` into the directory.
+/// Puts `dbos`, `plimsoll`, `restate` and `restate-server` into the directory.
 fn make(directory: &Path, _log: &Path) -> Result<()> {
     let mut go = Command::new("go");
     go.env("GOFLAGS", "").env("GOWORK", "off");

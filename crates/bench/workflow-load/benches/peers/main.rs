@@ -6,12 +6,17 @@
 //!     --seconds S      the length of each load (8)
 //!     --clients A,B    the numbers of clients (1,16,64)
 //!     --units A,B      round-trip, steps, timer (round-trip)
-//!     --only A,B       postgres, mongodb, dbos, restate (those that are installed)
+//!     --only A,B       postgres, mongodb, service-postgres, service-mongodb, dbos, restate (those that are installed)
 //!     --peers DIR      the directory with the peers' programs
+//!     --program PATH   the program `plimsoll`, for the services
 //! ```
 //!
-//! The client and the worker are one process, the database or server is another. Each turn has a new server with empty storage, journaled and
-//! flushed at every commit. A client sends a signal only once the instance's wait is durable (for the peers: once the instance asks for the signal).
+//! Each turn has a new server with empty storage, journaled and flushed at every commit. `postgres`, `mongodb` and `dbos` are libraries: the
+//! client, the engine and the steps are one process, the database is another. `service-postgres` and `service-mongodb` are this engine as a
+//! separate server over HTTP, which also runs the steps. `restate` is a separate server too, and the clients' process runs the steps.
+//!
+//! A client sends a signal only once the instance's wait is durable (for the peers: once the instance asks for the signal). Clients of a service
+//! look at their instance again and again.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -32,6 +37,7 @@ use plimsoll_workflow_load::unit::Unit;
 use tokio::runtime::Builder;
 
 mod cpu;
+mod service;
 
 type Failure = Box<dyn Error + Send + Sync>;
 
@@ -49,6 +55,7 @@ struct Arguments {
     units: Vec<Unit>,
     only: Option<Vec<String>>,
     peers: Option<PathBuf>,
+    program: Option<PathBuf>,
 }
 
 impl Arguments {
@@ -60,6 +67,7 @@ impl Arguments {
             units: vec![Unit::RoundTrip],
             only: None,
             peers: None,
+            program: None,
         };
         let mut words = words;
         while let Some(word) = words.next() {
@@ -78,6 +86,7 @@ impl Arguments {
                 "--units" => all.units = list().iter().map(|one| unit(one)).collect::<Result<_, _>>()?,
                 "--only" => all.only = Some(list()),
                 "--peers" => all.peers = Some(value.into()),
+                "--program" => all.program = Some(value.into()),
                 _ => return Err(format!("{word} is unknown: see the top of benches/peers/main.rs").into()),
             }
         }
@@ -86,10 +95,11 @@ impl Arguments {
 
     fn wants(&self, subject: Subject) -> bool {
         self.only.as_ref().is_none_or(|only| only.iter().any(|name| name == subject.name()))
-            && subject.program().is_none_or(|name| self.program(name).is_some_and(|path| path.is_file()))
+            && subject.peer().is_none_or(|name| self.peer(name).is_some_and(|path| path.is_file()))
+            && (!subject.is_service() || self.program.as_ref().is_some_and(|path| path.is_file()))
     }
 
-    fn program(&self, name: &str) -> Option<PathBuf> {
+    fn peer(&self, name: &str) -> Option<PathBuf> {
         Some(self.peers.as_ref()?.join(name))
     }
 }
@@ -104,26 +114,43 @@ fn unit(name: &str) -> Result<Unit, Failure> {
 enum Subject {
     Postgres,
     Mongodb,
+    ServicePostgres,
+    ServiceMongodb,
     Dbos,
     Restate,
 }
 
 impl Subject {
-    const ALL: [Self; 4] = [Self::Postgres, Self::Mongodb, Self::Dbos, Self::Restate];
+    const ALL: [Self; 6] = [
+        Self::Postgres,
+        Self::Mongodb,
+        Self::ServicePostgres,
+        Self::ServiceMongodb,
+        Self::Dbos,
+        Self::Restate,
+    ];
 
     const fn name(self) -> &'static str {
         match self {
             Self::Postgres => "postgres",
             Self::Mongodb => "mongodb",
+            Self::ServicePostgres => "service-postgres",
+            Self::ServiceMongodb => "service-mongodb",
             Self::Dbos => "dbos",
             Self::Restate => "restate",
         }
     }
 
-    /// The peer's program.
-    const fn program(self) -> Option<&'static str> {
+    /// Whether it is this engine as a separate server.
+    const fn is_service(self) -> bool {
+        matches!(self, Self::ServicePostgres | Self::ServiceMongodb)
+    }
+
+    /// The program with the clients, if they are not in this process.
+    const fn peer(self) -> Option<&'static str> {
         match self {
             Self::Postgres | Self::Mongodb => None,
+            Self::ServicePostgres | Self::ServiceMongodb => Some("plimsoll"),
             Self::Dbos => Some("dbos"),
             Self::Restate => Some("restate"),
         }
@@ -134,7 +161,10 @@ impl Subject {
 #[derive(Clone, Debug, Default)]
 struct Turn {
     seen: Seen,
-    server_cpu_s: f64,
+    /// CPU of the database.
+    database_cpu_s: f64,
+    /// CPU of a separate engine.
+    engine_cpu_s: f64,
     /// Flushes of the log by the database, if it counts them.
     flushes: Option<u64>,
 }
@@ -177,14 +207,16 @@ fn run() -> Result<(), Failure> {
 fn line(round: usize, unit: Unit, clients: usize, subject: Subject, turn: &Turn) -> String {
     let seen = &turn.seen;
     format!(
-        "round {} {} c{clients} {}: {:.0}/s, signal to end {:.1} ms (p99 {:.1} ms), CPU {:.2} + {:.2} ms each, flushes {}",
+        "round {} {} c{clients} {}: {:.0}/s, signal to end {:.1} ms (p99 {:.1} ms), \
+         CPU each: database {:.2} ms, engine {:.2} ms, client {:.2} ms, flushes {}",
         round + 1,
         unit.name(),
         subject.name(),
         seen.completed as f64 / seen.seconds,
         seen.signal_p50_ms,
         seen.signal_p99_ms,
-        turn.server_cpu_s * 1e3 / seen.completed.max(1) as f64,
+        turn.database_cpu_s * 1e3 / seen.completed.max(1) as f64,
+        turn.engine_cpu_s * 1e3 / seen.completed.max(1) as f64,
         seen.cpu_s * 1e3 / seen.completed.max(1) as f64,
         turn.flushes.map_or("-".to_owned(), |flushes| format!(
             "{:.2}",
@@ -196,14 +228,15 @@ fn line(round: usize, unit: Unit, clients: usize, subject: Subject, turn: &Turn)
 /// Medians, each with the smallest and the largest value.
 fn table(turns: &BTreeMap<(&str, usize, Subject), Vec<Turn>>) -> String {
     let mut text = format!(
-        "{:<11} {:>7} {:<9} {:>22} {:>10} {:>10} {:>12} {:>12} {:>8}\n",
+        "{:<11} {:>7} {:<16} {:>22} {:>10} {:>10} {:>12} {:>12} {:>12} {:>8}\n",
         "unit",
         "clients",
         "engine",
         "a second (least-most)",
         "p50 ms",
         "p99 ms",
-        "server ms",
+        "database ms",
+        "engine ms",
         "client ms",
         "flushes"
     );
@@ -218,12 +251,13 @@ fn table(turns: &BTreeMap<(&str, usize, Subject), Vec<Turn>>) -> String {
         let each = |turn: &Turn, value: f64| value / turn.seen.completed.max(1) as f64;
         let (least, most) = (rate.first().copied().unwrap_or(0.0), rate.last().copied().unwrap_or(0.0));
         text.push_str(&format!(
-            "{unit:<11} {clients:>7} {:<9} {:>22} {:>10.1} {:>10.1} {:>12.2} {:>12.2} {:>8.2}\n",
+            "{unit:<11} {clients:>7} {:<16} {:>22} {:>10.1} {:>10.1} {:>12.2} {:>12.2} {:>12.2} {:>8.2}\n",
             subject.name(),
             format!("{:.0} ({least:.0}-{most:.0})", median(&rate)),
             middle(&|turn| turn.seen.signal_p50_ms),
             middle(&|turn| turn.seen.signal_p99_ms),
-            middle(&|turn| each(turn, turn.server_cpu_s * 1e3)),
+            middle(&|turn| each(turn, turn.database_cpu_s * 1e3)),
+            middle(&|turn| each(turn, turn.engine_cpu_s * 1e3)),
             middle(&|turn| each(turn, turn.seen.cpu_s * 1e3)),
             middle(&|turn| each(turn, turn.flushes.unwrap_or(0) as f64)),
         ));
@@ -250,6 +284,8 @@ fn turn(
     match subject {
         Subject::Postgres => postgres(arguments, cache, unit, clients),
         Subject::Mongodb => mongodb(arguments, cache, unit, clients),
+        Subject::ServicePostgres => service_postgres(arguments, cache, unit, clients),
+        Subject::ServiceMongodb => service_mongodb(arguments, cache, unit, clients),
         Subject::Dbos => dbos(arguments, cache, unit, clients),
         Subject::Restate => restate(arguments, unit, clients),
     }
@@ -275,7 +311,7 @@ fn embedded<S: Store>(
         })
         .await?;
         seen.cpu_s = cpu::own() - mine;
-        let turn = Turn { seen, server_cpu_s: server_cpu() - its, flushes: None };
+        let turn = Turn { seen, database_cpu_s: server_cpu() - its, ..Turn::default() };
         if let Some(engine) = Arc::into_inner(engine) {
             engine.stop().await;
         }
@@ -309,23 +345,68 @@ fn postgres(arguments: &Arguments, cache: &Cache, unit: Unit, clients: usize) ->
 }
 
 fn mongodb(arguments: &Arguments, cache: &Cache, unit: Unit, clients: usize) -> Result<Turn, Failure> {
-    let server = embedded::start(cache, &Options { profile: Profile::Journaled, ..Options::default() })?;
+    let server = start_mongodb(cache)?;
     let uri = format!("mongodb://{}/", server.address());
     let open = async { Ok(Mongo::open(&uri, "workflow", CONNECTIONS, PARTITIONS).await?) };
     embedded(arguments, unit, clients, open, || server.pid().map_or(0.0, cpu::tree))
+}
+
+fn start_mongodb(cache: &Cache) -> Result<plimsoll_host::Server, Failure> {
+    Ok(embedded::start(cache, &Options { profile: Profile::Journaled, ..Options::default() })?)
+}
+
+fn service_postgres(
+    arguments: &Arguments,
+    cache: &Cache,
+    unit: Unit,
+    clients: usize,
+) -> Result<Turn, Failure> {
+    let server = start_postgres(cache)?;
+    let before = flushes(&server)?;
+    let store = service::Store::Postgres(server.uri());
+    let turn = service(arguments, &store, unit, clients, || cpu::tree(server.pid()))?;
+    Ok(Turn { flushes: Some(flushes(&server)?.saturating_sub(before)), ..turn })
+}
+
+fn service_mongodb(
+    arguments: &Arguments,
+    cache: &Cache,
+    unit: Unit,
+    clients: usize,
+) -> Result<Turn, Failure> {
+    let server = start_mongodb(cache)?;
+    let store = service::Store::Mongodb(format!("mongodb://{}/", server.address()));
+    service(arguments, &store, unit, clients, || server.pid().map_or(0.0, cpu::tree))
+}
+
+/// Our engine as a separate server.
+fn service(
+    arguments: &Arguments,
+    store: &service::Store,
+    unit: Unit,
+    clients: usize,
+    database_cpu: impl Fn() -> f64,
+) -> Result<Turn, Failure> {
+    let program = arguments.program.as_ref().ok_or("name the program with --program")?;
+    let service = service::Running::start(program, store)?;
+    let (engine, database) = (cpu::tree(service.pid()), database_cpu());
+    let seen = peer(arguments, "plimsoll", &service.uri(), unit, clients)?;
+    let engine_cpu_s = cpu::tree(service.pid()) - engine;
+    Ok(Turn { seen, database_cpu_s: database_cpu() - database, engine_cpu_s, flushes: None })
 }
 
 fn dbos(arguments: &Arguments, cache: &Cache, unit: Unit, clients: usize) -> Result<Turn, Failure> {
     let server = start_postgres(cache)?;
     let (before, cpu) = (flushes(&server)?, cpu::tree(server.pid()));
     let seen = peer(arguments, "dbos", &format!("{}?sslmode=disable", server.uri()), unit, clients)?;
-    let server_cpu_s = cpu::tree(server.pid()) - cpu;
-    Ok(Turn { seen, server_cpu_s, flushes: Some(flushes(&server)?.saturating_sub(before)) })
+    let database_cpu_s = cpu::tree(server.pid()) - cpu;
+    let flushes = Some(flushes(&server)?.saturating_sub(before));
+    Ok(Turn { seen, database_cpu_s, flushes, ..Turn::default() })
 }
 
 /// Runs a peer's program against its server.
 fn peer(arguments: &Arguments, name: &str, uri: &str, unit: Unit, clients: usize) -> Result<Seen, Failure> {
-    let program = arguments.program(name).ok_or("name the peers' directory with --peers")?;
+    let program = arguments.peer(name).ok_or("name the peers' directory with --peers")?;
     let output = Command::new(program)
         .args(["-uri", uri, "-unit", unit.name(), "-clients", &clients.to_string()])
         .args(["-seconds", &arguments.seconds.to_string()])
@@ -337,11 +418,11 @@ fn peer(arguments: &Arguments, name: &str, uri: &str, unit: Unit, clients: usize
 }
 
 fn restate(arguments: &Arguments, unit: Unit, clients: usize) -> Result<Turn, Failure> {
-    let program = arguments.program("restate-server").ok_or("name the peers' directory with --peers")?;
+    let program = arguments.peer("restate-server").ok_or("name the peers' directory with --peers")?;
     let server = Restate::start(&program)?;
     let before = cpu::tree(server.pid());
     let seen = peer(arguments, "restate", &server.uri(), unit, clients)?;
-    Ok(Turn { seen, server_cpu_s: cpu::tree(server.pid()) - before, flushes: None })
+    Ok(Turn { seen, engine_cpu_s: cpu::tree(server.pid()) - before, ..Turn::default() })
 }
 
 /// A Restate server with empty storage. It ends with this value.
