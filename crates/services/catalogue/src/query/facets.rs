@@ -130,7 +130,7 @@ mod tests {
         let access = doc! {"isPublished": true};
         let facets = translate(None, Some(r#"["type", "keywords", "creationTime"]"#)).unwrap();
         let stages = |index: usize| facets.each[index].pipeline(&access);
-        assert_eq!(stages(0)[0], doc! {"$match": {"$and": [{"isPublished": true}, {}]}});
+        assert_eq!(stages(0)[0], doc! {"$match": {"$and": [{"isPublished": true}]}});
         assert_eq!(stages(0)[1], doc! {"$group": {"_id": "$type", "count": {"$sum": 1}}});
         assert_eq!(stages(1)[1], doc! {"$unwind": "$keywords"});
         let day = stages(2)[1].get_document("$group").unwrap().get_document("_id").unwrap().clone();

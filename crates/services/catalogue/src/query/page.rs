@@ -18,7 +18,7 @@ const LIMIT_V4: u64 = 10;
 /// The longest cursor, in bytes: a PID of 512 bytes, escaped and encoded.
 const TEXT_BYTES_MAX: usize = 8 << 10;
 /// The date fields by which a cursor may page, newest first.
-pub(super) const KEYSET: [&str; 3] = ["createdAt", "creationTime", "updatedAt"];
+pub(crate) const KEYSET: [&str; 3] = ["createdAt", "creationTime", "updatedAt"];
 
 /// A page of a list.
 #[derive(Clone, Debug, PartialEq)]

@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 
 use super::cache::{Clock, Sized};
 use super::merge::Merge;
-use super::{Error, READ_MAX, Room, Store, indexes, room};
+use super::{Error, READ_MAX, Room, Store, indexes, newest, room};
 use crate::documents::json;
 use crate::documents::search::shown;
 use crate::query::facets::{Facet, Facets};
@@ -44,17 +44,41 @@ impl Store {
             client = doc! {"$and": [client, cursor.condition()]};
             (page.skip, page.sort) = (0, cursor.sort());
         }
-        let (skip, limit) = (page.skip, page.limit);
+        let find = &Find { page, ..find.clone() };
+        let Some(query) = newest::Query::of(access, &client, &find.page) else {
+            return self.unbounded(access, &client, find, room).await;
+        };
+        if let Some(end) = self.newest.end(&query) {
+            let listing = self.unbounded(access, &query.bounded(&client, end), find, room).await?;
+            if query.is_full(&listing.documents) {
+                self.newest.remember(&query, &listing.documents);
+                return Ok(listing);
+            }
+        }
+        let listing = self.unbounded(access, &client, find, room).await?;
+        self.newest.remember(&query, &listing.documents);
+        Ok(listing)
+    }
+
+    /// The datasets that meet the conditions of a client. `find` has the page and, without a cursor, the client's filter.
+    async fn unbounded(
+        &self,
+        access: &Document,
+        client: &Document,
+        find: &Find,
+        room: Room<'_>,
+    ) -> Result<Listing, Error> {
+        let page = &find.page;
         if let Some(field) = Cursor::field(&page.sort) {
-            let merge = Merge { access, client: &client, field, skip, limit };
+            let merge = Merge { access, client, field, skip: page.skip, limit: page.limit };
             if let Some(branches) = merge.branches(&find.filter) {
                 let merged = merge.read(self, &branches, find.projection.as_ref(), room).await?;
                 let next = merged.last.and_then(|last| Cursor::of(&last, &page.sort));
                 return Ok(Listing { documents: merged.documents, next });
             }
         }
-        let documents = self.page(under(access, &client), &page, find.projection.as_ref(), room).await?;
-        let last = documents.last().filter(|_| documents.len() as u64 == limit);
+        let documents = self.page(under(access, client), page, find.projection.as_ref(), room).await?;
+        let last = documents.last().filter(|_| documents.len() as u64 == page.limit);
         let next = last.and_then(|last| Cursor::of(last, &page.sort));
         Ok(Listing { documents, next })
     }

@@ -9,6 +9,7 @@ use std::collections::HashSet;
 use bson::{Bson, DateTime, Document, doc};
 use futures_util::{StreamExt, TryStreamExt, stream};
 
+use super::newest::names;
 use super::{Error, READ_MAX, Room, Store, room};
 use crate::documents::search::shown;
 use crate::query::under;
@@ -92,11 +93,7 @@ impl Merge<'_> {
     async fn keys(&self, store: &Store, branch: &Document, room: Room<'_>) -> Result<Vec<Key>, Error> {
         // The semaphore is never closed.
         let _permit = store.lists.acquire().await;
-        let mut filter = branch.clone();
-        if !self.client.is_empty() {
-            filter.insert("$and", vec![self.client.clone()]);
-        }
-        let found = store.datasets.find(filter).sort(doc! {self.field: -1, "_id": -1});
+        let found = store.datasets.find(under(branch, self.client)).sort(doc! {self.field: -1, "_id": -1});
         // The bound of the keys fits into 63 bits.
         let found = found.limit((self.skip + self.limit) as i64).projection(doc! {"_id": 1, self.field: 1});
         let found = room::read(found.max_time(READ_MAX).await?, room).await?;
@@ -106,14 +103,6 @@ impl Merge<'_> {
         };
         Ok(found.iter().filter_map(key).collect())
     }
-}
-
-/// Whether a filter tests a field at any depth.
-fn names(filter: &Document, field: &str) -> bool {
-    filter.iter().any(|(name, value)| {
-        let inner = |value: &Bson| value.as_document().is_some_and(|inner| names(inner, field));
-        name == field || inner(value) || value.as_array().is_some_and(|items| items.iter().any(inner))
-    })
 }
 
 /// Makes one condition for each value of an `$in`: the index is in order for each value alone.

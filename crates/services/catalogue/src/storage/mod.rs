@@ -14,6 +14,7 @@ mod keys;
 mod lists;
 mod locks;
 mod merge;
+mod newest;
 mod room;
 mod search;
 mod secret;
@@ -77,6 +78,7 @@ pub struct Store {
     locks: Arc<locks::Locks>,
     /// Permits for the lists of merged lists.
     lists: Arc<Semaphore>,
+    newest: Arc<newest::Newest>,
     counts: Arc<Cache<u64>>,
     facets: Arc<Cache<serde_json::Value>>,
 }
@@ -112,6 +114,7 @@ impl Store {
             progress: database.collection("MetadataKeysProgress"),
             locks: Arc::default(),
             lists: Arc::new(Semaphore::new(merge::ALL_LISTS_MAX)),
+            newest: Arc::default(),
             counts: Arc::default(),
             facets: Arc::default(),
         }

@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 
 use bson::{Document, doc};
+use futures_util::TryStreamExt;
 use plimsoll_catalogue::Refusal;
 use plimsoll_catalogue::access::{Caller, Roles, Rules, User};
 use plimsoll_catalogue::query::{Dialect, facets, filter, full};
@@ -10,6 +11,7 @@ use plimsoll_catalogue::storage::{Error, Store};
 use serde_json::{Value, json};
 
 use crate::samples::{NOW_MS, any, catalogue, create, stored};
+use crate::server;
 
 /// The datasets of a catalogue: every second one is published.
 const DATASETS: usize = 60;
@@ -93,6 +95,44 @@ async fn a_cursor_reaches_the_datasets_without_a_date() {
         assert_eq!(once.len(), followed.len(), "{caller:?}");
         let count = store.count(&access, &doc! {}, None, &|| NOW_MS).await.unwrap();
         assert_eq!((once.len() as u64, &once[once.len() - 1]), (count, &"q/19".to_owned()), "{caller:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_list_of_the_newest_follows_every_change() {
+    let store = filled("newest").await;
+    let datasets = server::database(server::shared(), "newest").await.collection::<Document>("Dataset");
+    let mut state = (0..DATASETS).collect::<Vec<_>>();
+    for round in 0..20 {
+        match round % 4 {
+            // Many at once: the last page's range does not fill the next page.
+            1 => {
+                for number in state.split_off(state.len() - 12) {
+                    let key = doc! {"_id": format!("p/{number:02}")};
+                    assert_eq!(datasets.delete_one(key).await.unwrap().deleted_count, 1);
+                }
+            }
+            3 => {
+                for number in state.len()..DATASETS {
+                    create(&store, &format!("p/{number:02}"), number).await;
+                    state.push(number);
+                }
+            }
+            _ => {}
+        }
+        for caller in [Caller::Anonymous, user(&["g1", "h2"]), user(&["admin"])] {
+            let access = access(&caller);
+            for order in ["createdAt", "creationTime"] {
+                let text =
+                    json!({"limits": {"limit": 7, "skip": round % 3, "sort": {order: "desc"}}}).to_string();
+                let find = filter::translate(Some(&text), Dialect::V4).unwrap();
+                let listing = store.list(&access, &find, None, &any).await.unwrap();
+                let read = datasets.find(doc! {"$and": [access.clone()]});
+                let read = read.sort(doc! {order: -1, "_id": -1}).skip(round % 3).limit(7).await.unwrap();
+                let expected: Vec<Document> = read.try_collect().await.unwrap();
+                assert_eq!(pids(&listing.documents), pids(&expected), "round {round}, {caller:?}, {order}");
+            }
+        }
     }
 }
 
