@@ -1,6 +1,9 @@
 //! Follows the changes of datasets for jobs that may be repeated and continue after a crash.
 
-use bson::{DateTime, Document, doc};
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use bson::{Bson, DateTime, Document, doc};
 
 use super::{Error, READ_MAX, Store};
 
@@ -11,9 +14,38 @@ const BATCH_BYTES_MAX: usize = 32 << 20;
 /// The minimum age of a change that a job reads: before that, a transaction that began earlier may still become visible.
 const LAG_MS: i64 = 5_000;
 
+/// The first span of time that a job reads at once, in milliseconds.
+const SPAN_MS: i64 = 60_000;
+
+/// The span of time in which each job finds about one batch.
+pub(super) type Spans = Mutex<HashMap<String, i64>>;
+
+/// The end of a job's last batch.
+#[derive(Clone, Debug, PartialEq)]
+struct Place {
+    at: DateTime,
+    after: Bson,
+}
+
+impl Place {
+    fn of(progress: &Document) -> Option<Self> {
+        Some(Self { at: *progress.get_datetime("at").ok()?, after: progress.get("after")?.clone() })
+    }
+
+    /// The datasets after this place, up to a time.
+    fn condition(&self, end: DateTime) -> Document {
+        doc! {
+            "updatedAt": {"$gte": self.at, "$lte": end},
+            "$or": [{"updatedAt": {"$gt": self.at}}, {"_id": {"$gt": &self.after}}],
+        }
+    }
+}
+
 impl Store {
     /// The next datasets that changed up to five seconds ago, with some of their fields, from the place of a job on. An empty batch means that the job
     /// has caught up.
+    ///
+    /// A query reads a span of time: a server that does not stop a scan at its limit would read all later datasets for each batch.
     ///
     /// # Errors
     /// The server failed.
@@ -24,23 +56,38 @@ impl Store {
         now: DateTime,
     ) -> Result<Vec<Document>, Error> {
         let before = DateTime::from_millis(now.timestamp_millis().saturating_sub(LAG_MS));
-        let progress = self.progress.find_one(doc! {"_id": job}).max_time(READ_MAX).await?;
-        let mut filter = doc! {"updatedAt": {"$lte": before}};
-        if let Some((at, after)) = progress.as_ref().and_then(|it| Some((it.get("at")?, it.get("after")?))) {
-            filter = doc! {
-                "updatedAt": {"$gte": at, "$lte": before},
-                "$or": [{"updatedAt": {"$gt": at}}, {"_id": {"$gt": after}}],
-            };
-        }
         fields.insert("updatedAt", 1);
+        let progress = self.progress.find_one(doc! {"_id": job}).max_time(READ_MAX).await?;
+        let Some(place) = progress.as_ref().and_then(Place::of) else {
+            return self.batch(doc! {"updatedAt": {"$lte": before}}, &fields).await;
+        };
+        let mut span_ms = self.spans().get(job).copied().unwrap_or(SPAN_MS);
+        loop {
+            let end = DateTime::from_millis(place.at.timestamp_millis().saturating_add(span_ms)).min(before);
+            let datasets = self.batch(place.condition(end), &fields).await?;
+            let is_end = end == before;
+            span_ms = next_span(span_ms, datasets.len(), is_end);
+            self.spans().insert(job.to_owned(), span_ms);
+            if is_end || !datasets.is_empty() {
+                return Ok(datasets);
+            }
+        }
+    }
+
+    /// The first datasets that meet a condition, in the order of their changes.
+    async fn batch(&self, filter: Document, fields: &Document) -> Result<Vec<Document>, Error> {
         let found = self.datasets.find(filter).sort(doc! {"updatedAt": 1, "_id": 1}).limit(DATASETS_MAX);
-        let mut found = found.projection(fields).max_time(READ_MAX).await?;
+        let mut found = found.projection(fields.clone()).max_time(READ_MAX).await?;
         let (mut datasets, mut bytes) = (Vec::new(), 0);
         while bytes < BATCH_BYTES_MAX && found.advance().await? {
             bytes += found.current().as_bytes().len();
             datasets.push(found.deserialize_current()?);
         }
         Ok(datasets)
+    }
+
+    fn spans(&self) -> MutexGuard<'_, HashMap<String, i64>> {
+        self.spans.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Keeps the place of a job: after the last dataset of a batch.
@@ -52,5 +99,38 @@ impl Store {
         let place = doc! {"$set": {"at": last.get("updatedAt").cloned(), "after": last.get("_id").cloned()}};
         self.progress.update_one(doc! {"_id": job}, place).upsert(true).await?;
         Ok(())
+    }
+}
+
+/// The next span of a job whose last span had this many datasets. A span that reaches the present tells nothing.
+fn next_span(span_ms: i64, datasets: usize, is_end: bool) -> i64 {
+    let most = DATASETS_MAX as usize;
+    match datasets {
+        _ if datasets >= most => (span_ms / 2).max(1),
+        _ if is_end => span_ms,
+        0 => span_ms.saturating_mul(8),
+        _ if datasets < most / 4 => span_ms.saturating_mul(2),
+        _ => span_ms,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_span_grows_until_it_holds_about_a_batch() {
+        for every_ms in [1, 60_000, 86_400_000] {
+            let mut span_ms = SPAN_MS;
+            for _ in 0..60 {
+                let datasets = (span_ms / every_ms).min(DATASETS_MAX) as usize;
+                span_ms = next_span(span_ms, datasets, false);
+            }
+            let held = span_ms / every_ms;
+            assert!((DATASETS_MAX / 4..=2 * DATASETS_MAX).contains(&held), "{every_ms}: {held}");
+        }
+        assert_eq!(next_span(8, 0, true), 8);
+        assert_eq!(next_span(1, 100, true), 1);
+        assert_eq!(next_span(i64::MAX, 0, false), i64::MAX);
     }
 }

@@ -79,6 +79,7 @@ pub struct Store {
     /// Permits for the lists of merged lists.
     lists: Arc<Semaphore>,
     newest: Arc<newest::Newest>,
+    spans: Arc<follow::Spans>,
     counts: Arc<Cache<u64>>,
     facets: Arc<Cache<serde_json::Value>>,
 }
@@ -115,6 +116,7 @@ impl Store {
             locks: Arc::default(),
             lists: Arc::new(Semaphore::new(merge::ALL_LISTS_MAX)),
             newest: Arc::default(),
+            spans: Arc::default(),
             counts: Arc::default(),
             facets: Arc::default(),
         }
