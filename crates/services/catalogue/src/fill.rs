@@ -53,8 +53,8 @@ pub enum Error {
     Invalid(Refusal),
 }
 
-/// Stores the datasets, then creates the indexes: an index is built faster at once than entry by entry. Filling again changes no data and
-/// sends only the batches that are not complete. `tell` gets the progress.
+/// Creates the index of grams, stores the datasets, then creates the other indexes: an index with one entry for each dataset is built faster
+/// at once than entry by entry. Filling again changes no data and sends only the batches that are not complete. `tell` gets the progress.
 ///
 /// # Errors
 /// The first [`Error`].
@@ -64,6 +64,7 @@ pub async fn fill(
     tell: &mut (dyn FnMut(String) + Send),
 ) -> Result<(), Error> {
     let store = Store::of(database, Transactions::Missing);
+    store.create_index_of_grams().await.map_err(|source| Error::Storage { done: 0, source })?;
     let existing = store.estimated_count().await.map_err(|source| Error::Storage { done: 0, source })?;
     let start = if existing > 0 { Start::Continued } else { Start::Empty };
     if start == Start::Continued {
