@@ -165,16 +165,17 @@ impl Server {
         Ok(self.home.move_to(to)?)
     }
 
-    /// Copies the data to the snapshot `key`, and restarts the server. A server that does not stop within 60 s is killed and leaves no
-    /// snapshot.
+    /// Copies the data to the snapshot `key`, and restarts the server. A server that has crashed, or that does not stop within 60 s and is
+    /// killed, leaves no snapshot.
     ///
     /// # Errors
     /// [`Error::Home`] if the data cannot be copied; those of [`Server::restart`].
     pub fn take_snapshot(&mut self, snapshots: &Snapshots, key: &str) -> Result<(), Error> {
-        if self.stop(FLUSH)? == Ending::Graceful {
-            snapshots.keep(key, &self.home.data())?;
-        }
-        self.restart()
+        let was_running = self.running().is_ok();
+        let is_whole = self.stop(FLUSH)? == Ending::Graceful && was_running;
+        let kept = if is_whole { snapshots.keep(key, &self.home.data()) } else { Ok(()) };
+        self.restart()?;
+        Ok(kept?)
     }
 
     /// Replaces the data with those of the snapshot `key`, and restarts the server. Without this snapshot the server stays as it is, and the

@@ -8,6 +8,8 @@
 //! ```
 
 use std::fs;
+use std::io::ErrorKind;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use plimsoll_install::{AtomicDir, Cache, Lock, remove};
@@ -47,15 +49,27 @@ impl Snapshots {
         }
         let numbers = self.numbers();
         for oldest in &numbers[..(numbers.len() + 1).saturating_sub(SNAPSHOTS_MAX)] {
-            remove(&self.path(*oldest)).map_err(converted)?;
+            self.discard(*oldest)?;
         }
         // The directory of a copy that was cut off has the same number, so this copy replaces it.
         let next = numbers.last().map_or(0, |last| last.saturating_add(1));
         let partial = AtomicDir::new(&self.path(next)).map_err(converted)?;
-        home::copy(data, &partial.path().join(DATA))?;
-        let path = partial.path().join(KEY);
-        fs::write(&path, key).map_err(|source| Error::Io { path, source })?;
+        let copied = copy(key, data, partial.path());
+        if copied.is_err() {
+            // A copy that failed, for example on a full disk, would keep its space.
+            remove(partial.path()).map_err(converted)?;
+        }
+        copied?;
         partial.commit().map_err(converted)
+    }
+
+    /// Removes a snapshot. The key goes first: without it a removal that is cut off leaves no snapshot.
+    fn discard(&self, number: u64) -> Result<(), Error> {
+        let path = self.path(number).join(KEY);
+        match fs::remove_file(&path) {
+            Err(source) if source.kind() != ErrorKind::NotFound => Err(Error::Io { path, source }),
+            _ => remove(&self.path(number)).map_err(converted),
+        }
     }
 
     /// Replaces the data of a stopped server with a snapshot. `false` if it does not exist.
@@ -96,6 +110,18 @@ impl Snapshots {
     fn directory(&self) -> PathBuf {
         self.cache.join("snapshots")
     }
+}
+
+/// Copies data and writes their key. Only this user may read them: the key repeats the settings of a service.
+fn copy(key: &str, data: &Path, to: &Path) -> Result<(), Error> {
+    let failed = |path: &Path| {
+        let path = path.to_owned();
+        |source| Error::Io { path, source }
+    };
+    fs::set_permissions(to, fs::Permissions::from_mode(0o700)).map_err(failed(to))?;
+    home::copy(data, &to.join(DATA))?;
+    let path = to.join(KEY);
+    fs::write(&path, key).map_err(failed(&path))
 }
 
 fn converted(plimsoll_install::Error { path, source }: plimsoll_install::Error) -> Error {

@@ -142,10 +142,11 @@ impl Start<'_> {
     /// Fills the database, or uses a snapshot; returns the message about it.
     fn fill(&self, fill: &Fill, (database, uri): (&DatabaseBehind, &str)) -> Outcome<String> {
         let began = clock::now();
-        let done = match Snapshot::of(self.spec, fill, database).deserves(Exit::Server)? {
-            None => self.fill_anew(fill, uri)?,
-            Some(snapshot) => self.fill_once(fill, uri, &snapshot)?,
-        };
+        let done =
+            match Snapshot::of(self.spec, fill, &database.place, &database.facts).deserves(Exit::Server)? {
+                None => self.fill_anew(fill, uri)?,
+                Some(snapshot) => self.fill_once(fill, uri, &snapshot)?,
+            };
         let took_s = clock::now().since(began) as f64 / 1e9;
         Ok(format!("{done} {} in {took_s:.1} s", fill.description))
     }

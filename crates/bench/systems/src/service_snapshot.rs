@@ -6,14 +6,12 @@ use std::time::UNIX_EPOCH;
 use anyhow::Context;
 use plimsoll_host::Snapshots;
 use plimsoll_measure::environment::ServerFacts;
-use serde_json::{Value, json};
-
-use crate::managed_service::DatabaseBehind;
 use plimsoll_run::injection::Owned;
 use plimsoll_run::reexec;
-use plimsoll_run::server_provisioning;
+use plimsoll_run::server_provisioning::{self, RunningServer};
 use plimsoll_run::system::Fill;
 use plimsoll_scenario::ServiceSpec;
+use serde_json::{Value, json};
 
 /// The snapshot of a fill on a server that the run started.
 #[derive(Debug)]
@@ -31,12 +29,13 @@ impl<'a> Snapshot<'a> {
     pub(crate) fn of(
         spec: &ServiceSpec,
         fill: &Fill,
-        database: &'a DatabaseBehind,
+        place: &'a RunningServer,
+        facts: &ServerFacts,
     ) -> anyhow::Result<Option<Self>> {
-        let started = database.place.server.as_ref().filter(|_| database.place.others.is_empty());
+        let started = place.server.as_ref().filter(|_| place.others.is_empty());
         let (Some(data), Some(server)) = (&fill.snapshot, started) else { return Ok(None) };
         let snapshots = Snapshots::of(&server_provisioning::cache()?);
-        Ok(Some(Self { server, snapshots, key: key(&program()?, spec, data, &database.facts) }))
+        Ok(Some(Self { server, snapshots, key: key(&program()?, spec, data, facts) }))
     }
 
     /// Uses the snapshot: the server restarts with it. `false` if it does not exist.

@@ -8,7 +8,7 @@ use plimsoll_measure::clock::{self, SECOND_NS};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use crate::program::{json as summary, plimsoll, plimsoll_with, shared, stderr};
+use crate::program::{json as summary, plimsoll, plimsoll_with, shared, stderr, stdout};
 use crate::server::own_cache;
 use crate::service::{Client, Service};
 
@@ -217,12 +217,14 @@ fn a_second_run_uses_the_snapshot_of_the_first() {
     let run = |name: &str, datasets: u32| {
         let fill = format!("service.catalogue.fill={{datasets: {datasets}, snapshot: true}}");
         let mut command = plimsoll();
-        command.args(["run", "catalogue-by-pid", "--server", "embedded", "--json", "--set", &fill]);
+        command.args(["run", "catalogue-by-pid", "--server", "embedded", "--set", &fill]);
         command.args(["--set", "phases.0.load.read.arrivals.constant.rate=10", "--set", "expect={}"]);
         command.args(["--set", "phases.0.load.read.request.with.pid.$family.count=100"]);
         command.args(["--set", "phases.0.stop={duration: 2s}", "--out"]).arg(out.path().join(name));
         let output = command.env("PLIMSOLL_CACHE", cache.path()).output().unwrap();
-        let (summary, said) = (summary(&output), stderr(&output));
+        let said = stdout(&output) + &stderr(&output);
+        let summary = fs::read(out.path().join(name).join("run.json")).expect(&said);
+        let summary: Value = serde_json::from_slice(&summary).unwrap();
         assert_eq!(summary["operations"]["read"]["count"], 20, "{said}");
         assert_eq!(summary["errors"]["count"].as_u64().unwrap_or(0), 0, "{summary}");
         said

@@ -5,6 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use bson::{Bson, DateTime, Document, doc};
 
+use super::error::is_too_slow;
 use super::{Error, READ_MAX, Store};
 
 /// The maximum number of datasets in a batch.
@@ -28,6 +29,11 @@ struct Place {
 }
 
 impl Place {
+    /// The place before all datasets.
+    fn first() -> Self {
+        Self { at: DateTime::from_millis(0), after: Bson::MinKey }
+    }
+
     fn of(progress: &Document) -> Option<Self> {
         Some(Self { at: *progress.get_datetime("at").ok()?, after: progress.get("after")?.clone() })
     }
@@ -58,19 +64,31 @@ impl Store {
         let before = DateTime::from_millis(now.timestamp_millis().saturating_sub(LAG_MS));
         fields.insert("updatedAt", 1);
         let progress = self.progress.find_one(doc! {"_id": job}).max_time(READ_MAX).await?;
-        let Some(place) = progress.as_ref().and_then(Place::of) else {
-            return self.batch(doc! {"updatedAt": {"$lte": before}}, &fields).await;
-        };
+        let mut place = progress.as_ref().and_then(Place::of).unwrap_or_else(Place::first);
         let mut span_ms = self.spans().get(job).copied().unwrap_or(SPAN_MS);
+        // A span of this call is never as long as one that took too long.
+        let mut most_ms = i64::MAX;
         loop {
-            let end = DateTime::from_millis(place.at.timestamp_millis().saturating_add(span_ms)).min(before);
-            let datasets = self.batch(place.condition(end), &fields).await?;
-            let is_end = end == before;
-            span_ms = next_span(span_ms, datasets.len(), is_end);
-            self.spans().insert(job.to_owned(), span_ms);
+            let left_ms = before.timestamp_millis().saturating_sub(place.at.timestamp_millis());
+            let read_ms = span_ms.min(most_ms).min(left_ms);
+            let end = DateTime::from_millis(place.at.timestamp_millis().saturating_add(read_ms));
+            let datasets = match self.batch(place.condition(end), &fields).await {
+                Err(Error::Database(error)) if read_ms > 1 && is_too_slow(&error) => {
+                    most_ms = read_ms / 2;
+                    continue;
+                }
+                read => read?,
+            };
+            let is_end = read_ms >= left_ms;
+            if !is_end || datasets.len() >= DATASETS_MAX as usize {
+                span_ms = next_span(read_ms, datasets.len());
+                self.spans().insert(job.to_owned(), span_ms);
+            }
             if is_end || !datasets.is_empty() {
                 return Ok(datasets);
             }
+            // Nothing changed up to here, and `end` is older than the lag.
+            place = Place { at: end, after: Bson::MaxKey };
         }
     }
 
@@ -102,16 +120,16 @@ impl Store {
     }
 }
 
-/// The next span of a job whose last span had this many datasets. A span that reaches the present tells nothing.
-fn next_span(span_ms: i64, datasets: usize, is_end: bool) -> i64 {
+/// The next span of a job whose last span had this many datasets.
+fn next_span(span_ms: i64, datasets: usize) -> i64 {
     let most = DATASETS_MAX as usize;
-    match datasets {
-        _ if datasets >= most => (span_ms / 2).max(1),
-        _ if is_end => span_ms,
+    let next_ms = match datasets {
         0 => span_ms.saturating_mul(8),
+        _ if datasets >= most => span_ms / 4,
         _ if datasets < most / 4 => span_ms.saturating_mul(2),
         _ => span_ms,
-    }
+    };
+    next_ms.max(1)
 }
 
 #[cfg(test)]
@@ -124,13 +142,12 @@ mod tests {
             let mut span_ms = SPAN_MS;
             for _ in 0..60 {
                 let datasets = (span_ms / every_ms).min(DATASETS_MAX) as usize;
-                span_ms = next_span(span_ms, datasets, false);
+                span_ms = next_span(span_ms, datasets);
             }
             let held = span_ms / every_ms;
-            assert!((DATASETS_MAX / 4..=2 * DATASETS_MAX).contains(&held), "{every_ms}: {held}");
+            assert!((DATASETS_MAX / 4..DATASETS_MAX).contains(&held), "{every_ms}: {held}");
         }
-        assert_eq!(next_span(8, 0, true), 8);
-        assert_eq!(next_span(1, 100, true), 1);
-        assert_eq!(next_span(i64::MAX, 0, false), i64::MAX);
+        assert_eq!(next_span(1, 100), 1);
+        assert_eq!(next_span(i64::MAX, 0), i64::MAX);
     }
 }

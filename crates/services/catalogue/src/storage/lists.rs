@@ -48,14 +48,25 @@ impl Store {
         let Some(query) = newest::Query::of(access, &client, &find.page) else {
             return self.unbounded(access, &client, find, room).await;
         };
+        let taken = AtomicUsize::new(0);
         if let Some(end) = self.newest.end(&query) {
-            let listing = self.unbounded(access, &query.bounded(&client, end), find, room).await?;
+            let counted = |bytes: usize| {
+                taken.fetch_add(bytes, Ordering::Relaxed);
+                room(bytes)
+            };
+            let listing = self.unbounded(access, &query.bounded(&client, end), find, &counted).await?;
             if query.is_full(&listing.documents) {
                 self.newest.remember(&query, &listing.documents);
                 return Ok(listing);
             }
         }
-        let listing = self.unbounded(access, &client, find, room).await?;
+        // The documents of a page that was not full are gone, so their room serves this page.
+        let again = |bytes: usize| {
+            let less = |left: usize| Some(left.saturating_sub(bytes));
+            let spare = taken.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less).unwrap_or_default();
+            room(bytes.saturating_sub(spare))
+        };
+        let listing = self.unbounded(access, &client, find, &again).await?;
         self.newest.remember(&query, &listing.documents);
         Ok(listing)
     }

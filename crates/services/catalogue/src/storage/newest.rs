@@ -66,17 +66,17 @@ impl Newest {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).get(&query.key).copied()
     }
 
-    /// Remembers the date of the last document of a full page.
+    /// Remembers the date of the last document of a full page. A page whose projection lacks the date changes nothing.
     pub(super) fn remember(&self, query: &Query, documents: &[Document]) {
-        let last = documents.last().filter(|_| query.is_full(documents));
-        let end = last.and_then(|last| last.get_datetime(query.field).ok().copied());
+        let end = documents.last().and_then(|last| last.get_datetime(query.field).ok().copied());
         let mut ends = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if ends.len() >= QUERIES_MAX && !ends.contains_key(&query.key) {
             ends.clear();
         }
         match end {
+            _ if !query.is_full(documents) => _ = ends.remove(&query.key),
             Some(end) => _ = ends.insert(query.key.clone(), end),
-            None => _ = ends.remove(&query.key),
+            None => {}
         }
     }
 }
@@ -112,6 +112,8 @@ mod tests {
         assert_eq!(query.bounded(&doc! {"type": "raw"}, end), expected);
         let other = Query::of(&doc! {}, &doc! {"type": "raw"}, &newest_first()).unwrap();
         assert_eq!(newest.end(&other), None);
+        newest.remember(&query, &[doc! {"_id": "a"}, doc! {"_id": "b"}]);
+        assert_eq!(newest.end(&query), Some(end), "a projection without the date tells nothing");
         newest.remember(&query, &[dataset(9)]);
         assert_eq!(newest.end(&query), None, "a page that is not full has no end");
     }
