@@ -358,7 +358,9 @@ impl Store {
             return Err(Refusal::no_dataset(pid).into());
         }
         let counted = doc! {"$unset": {"uncounted": "", "claimedAt": "", "change": ""}};
-        self.blocks.update_one(doc! {"_id": id}, counted).await?;
+        // Another instance may have finished this change, and a later one may wait for its count.
+        let same = doc! {"_id": id, "change.mark": head.get_document("change").ok().map(|_| mark)};
+        self.blocks.update_one(same, counted).await?;
         let forget = doc! {"$pull": {"uncountedBlocks": mark}};
         self.datasets.update_one(doc! {"_id": pid}, forget).await?;
         Ok(())

@@ -151,6 +151,27 @@ async fn a_list_ends_when_the_answer_has_no_room() {
 }
 
 #[tokio::test]
+async fn a_page_that_is_read_twice_takes_its_room_once() {
+    let store = filled("twice").await;
+    let datasets = server::database(server::shared(), "twice").await.collection::<Document>("Dataset");
+    let find = full::translate(None, Some(r#"{"skip": 0, "limit": 20, "order": "createdAt:desc"}"#)).unwrap();
+    let read = async |most: usize| {
+        let taken = AtomicUsize::new(0);
+        let room = |bytes: usize| {
+            let all = taken.fetch_add(bytes, Ordering::Relaxed) + bytes;
+            if all <= most { Ok(()) } else { Err(Refusal::Busy) }
+        };
+        let listing = store.list(&doc! {}, &find, None, &room).await.unwrap();
+        (pids(&listing.documents), taken.load(Ordering::Relaxed))
+    };
+    let (first, bytes) = read(usize::MAX).await;
+    datasets.delete_one(doc! {"_id": &first[0]}).await.unwrap();
+    // The bounded page has one document too few, so the page is read again.
+    let (second, _) = read(bytes * 3 / 2).await;
+    assert_eq!((second.len(), &second[..19]), (20, &first[1..]));
+}
+
+#[tokio::test]
 async fn a_caller_lists_and_counts_only_its_datasets_whatever_it_asks_for() {
     let store = filled("scoped").await;
     let fields = json!({
