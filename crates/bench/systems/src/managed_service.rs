@@ -153,7 +153,7 @@ impl Start<'_> {
 
     /// Uses the snapshot, or fills the database and takes the snapshot.
     fn fill_once(&self, fill: &Fill, uri: &str, snapshot: &Snapshot<'_>) -> Outcome<&'static str> {
-        if snapshot.is_used().deserves(Exit::Server)? {
+        if snapshot.restore().deserves(Exit::Server)? {
             self.console.say(&format!("using the snapshot of {}", fill.description));
             return Ok("used the snapshot of");
         }

@@ -38,13 +38,13 @@ impl<'a> Snapshot<'a> {
         Ok(Some(Self { server, snapshots, key: key(&program()?, spec, data, facts) }))
     }
 
-    /// Uses the snapshot: the server restarts with it. `false` if it does not exist.
+    /// Restores the snapshot: the server restarts with it. `false` if it does not exist.
     ///
     /// # Errors
     /// When the data cannot be copied, or the server does not restart.
-    pub(crate) fn is_used(&self) -> anyhow::Result<bool> {
-        let used = self.server.server().use_snapshot(&self.snapshots, &self.key);
-        used.context("use the snapshot of the service's database")
+    pub(crate) fn restore(&self) -> anyhow::Result<bool> {
+        let restored = self.server.server().use_snapshot(&self.snapshots, &self.key);
+        restored.context("use the snapshot of the service's database")
     }
 
     /// Takes the snapshot: the server restarts.

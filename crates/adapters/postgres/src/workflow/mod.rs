@@ -151,7 +151,7 @@ async fn is_complete(session: &Session) -> Stored<bool> {
 /// Creates what is missing. Processes that do so at the same time wait for each other.
 async fn create(session: &Session, partitions: i16) -> Stored<()> {
     session.rows("SELECT pg_advisory_lock($1)", &[&CREATION_LOCK]).await?;
-    // An earlier version created this index. A statement of its own ends the lock of the removal, for which readers wait, before the schema
+    // An earlier version created this index. Readers wait for the lock of its removal. A separate statement ends that lock before the schema
     // creates other indexes.
     session.run("DROP INDEX IF EXISTS plimsoll_workflow.instances_halted").await?;
     session.run(SCHEMA).await?;
