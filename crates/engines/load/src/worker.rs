@@ -110,6 +110,8 @@ impl<R: Runtime, T: Target> WorkerShared<R, T> {
         let state = State {
             queues: loads.clone().filter_map(queue).collect(),
             tallies: vec![Tally::default(); layout.len()],
+            late: Vec::new(),
+            to_ns: u64::MAX,
             tenths: Vec::new(),
             due_seconds: DueSeconds::new(phase.limits.clone()),
             reconnects: 0,

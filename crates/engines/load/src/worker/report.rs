@@ -23,10 +23,11 @@ impl<R: Runtime, T: Target> WorkerShared<R, T> {
         let (mut from_ns, mut before) = (0, self.used());
         loop {
             let to_ns = next_boundary(from_ns, &ends);
+            self.state().to_ns = to_ns;
             let over = self.second_or_end(start + to_ns).await;
             let to_ns = if over { self.runtime.now().since(start).clamp(from_ns, to_ns) } else { to_ns };
             let used = self.used();
-            sink(self.slice(from_ns, to_ns, used.since(before)));
+            sink(self.slice(from_ns, to_ns, used.since(before), over));
             self.target.tick();
             (from_ns, before) = (to_ns, used);
             if over {
@@ -49,11 +50,15 @@ impl<R: Runtime, T: Target> WorkerShared<R, T> {
         Used { cpu_ns: self.runtime.thread_cpu_ns(), switches: self.runtime.thread_switches() }
     }
 
-    fn slice(&self, from_ns: u64, to_ns: u64, used: Used) -> Slice {
-        let fresh = vec![Tally::default(); self.layout.len()];
+    fn slice(&self, from_ns: u64, to_ns: u64, used: Used, is_last: bool) -> Slice {
         let first_errors = self.target.first_errors();
         let mut state = self.state();
-        let mut tallies = std::mem::replace(&mut state.tallies, fresh);
+        let mut next = std::mem::take(&mut state.late);
+        next.resize_with(self.layout.len(), Tally::default);
+        let mut tallies = std::mem::replace(&mut state.tallies, next);
+        if is_last {
+            tallies.iter_mut().zip(&state.tallies).for_each(|(sum, late)| sum.merge(late));
+        }
         let now = self.order.start + to_ns;
         Slice {
             from_ns,

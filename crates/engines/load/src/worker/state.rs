@@ -13,7 +13,12 @@ use crate::operation_queue::{OperationQueue, Slot};
 /// The state that the lanes of one worker share.
 pub(super) struct State<L> {
     pub(super) queues: Vec<OperationQueue>,
+    /// The counts of the interval that ends at `to_ns`.
     pub(super) tallies: Vec<Tally>,
+    /// The counts of operations that ended after it, before the busy thread could report it; empty if none did.
+    pub(super) late: Vec<Tally>,
+    /// The end of the interval, in nanoseconds from the phase's start.
+    pub(super) to_ns: u64,
     pub(super) tenths: Vec<Tenth>,
     pub(super) due_seconds: DueSeconds,
     pub(super) reconnects: u64,
@@ -46,7 +51,11 @@ impl<L> State<L> {
         if self.tenths.last().is_none_or(|tenth| tenth.index < index) {
             self.tenths.push(Tenth::new(index));
         }
-        let tally = &mut self.tallies[slot.tally];
+        if done_ns >= self.to_ns && self.late.is_empty() {
+            self.late = vec![Tally::default(); self.tallies.len()];
+        }
+        let tallies = if done_ns >= self.to_ns { &mut self.late } else { &mut self.tallies };
+        let tally = &mut tallies[slot.tally];
         let before = tally.count;
         tally.record(at, reply);
         let succeeded = tally.count > before;

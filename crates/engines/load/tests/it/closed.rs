@@ -1,6 +1,7 @@
 //! Tests writers with think times, and loads that begin later or end earlier than their phase.
 
 use plimsoll_load::arrivals::{Arrivals, Share, Stage};
+use plimsoll_load::engine::Second;
 use plimsoll_load::phase::{Documents, Phase, Timing};
 use plimsoll_load::stop::Stop;
 use plimsoll_load::think::{Random, Think};
@@ -9,6 +10,7 @@ use plimsoll_measure::clock::{Instant, MILLISECOND_NS, SECOND_NS};
 use plimsoll_measure::duration::Span;
 
 use crate::live::live;
+use crate::processes::{Plan, whole};
 use crate::scripted::{Script, phase, simulate, simulate_all, simulate_with};
 
 const MS: u64 = MILLISECOND_NS;
@@ -43,6 +45,17 @@ fn think_time_is_part_of_no_latency() {
     let max = seen.operations[0].response_ns.max.unwrap();
     assert!(max.abs_diff(100 * MS) <= MS, "{max}");
     assert_eq!((seen.ended, seen.to_ns), (Ended::Duration, 3 * SECOND_NS));
+}
+
+#[test]
+fn an_operation_that_ends_at_a_second_s_start_counts_there_although_it_is_recorded_before_the_report() {
+    let phase = parallel_loads(&[(closed(1), Timing::default())], lasting(5));
+    let script = Script::steady(2 * SECOND_NS);
+    let seconds = whole(Plan { phase: &phase, script, shards: 1, workers_per_shard: 1 }).seconds;
+    let count = |second: &Second| second.tallies.iter().map(|tally| tally.count).sum::<u64>();
+    let ended = seconds.iter().filter(|it| count(it) > 0).map(|it| (it.from_ns / SECOND_NS, count(it)));
+    // The last interval is reported after the last operation, at 6 s.
+    assert_eq!(ended.collect::<Vec<_>>(), [(2, 1), (4, 1), (5, 1)]);
 }
 
 /// Checks a closed writer's longest response, service, wait and wake time in milliseconds, if the server is down for a while.
