@@ -13,12 +13,6 @@ import (
 	"plimsoll/workflow-peers/load"
 )
 
-// The first and the longest pause between two looks at an instance.
-const (
-	pauseFirst = time.Millisecond
-	pauseMax   = 20 * time.Millisecond
-)
-
 // The same units as those of the engine as a library.
 var definitions = map[string]string{
 	"round-trip": `{"name": "round-trip", "steps": [
@@ -34,9 +28,10 @@ var definitions = map[string]string{
 
 // instance holds the fields of an instance that a client needs.
 type instance struct {
-	Status string `json:"status"`
-	DueMs  *int64 `json:"due_ms"`
-	Error  any    `json:"error"`
+	Status  string `json:"status"`
+	Version uint64 `json:"version"`
+	DueMs   *int64 `json:"due_ms"`
+	Error   any    `json:"error"`
 }
 
 type service struct {
@@ -51,10 +46,12 @@ func (s *service) once(unit, id string) (load.Sample, error) {
 	if err := s.ask(ctx, http.MethodPut, path, fmt.Sprintf(`{"definition": %q}`, unit), nil); err != nil {
 		return load.Sample{}, err
 	}
-	signalled := begin
+	// A start writes version 1.
+	version, signalled := uint64(1), begin
 	if unit == "round-trip" {
 		// A running instance that is never due waits for its signal.
-		if err := s.until(ctx, path, func(one instance) bool { return one.Status == "running" && one.DueMs == nil }); err != nil {
+		waits := func(one instance) bool { return one.Status == "running" && one.DueMs == nil }
+		if err := s.until(ctx, path, &version, waits); err != nil {
 			return load.Sample{}, err
 		}
 		signalled = time.Now()
@@ -62,24 +59,24 @@ func (s *service) once(unit, id string) (load.Sample, error) {
 			return load.Sample{}, err
 		}
 	}
-	err := s.until(ctx, path, func(one instance) bool { return one.Status == "done" })
+	err := s.until(ctx, path, &version, func(one instance) bool { return one.Status == "done" })
 	return load.Sample{Total: time.Since(begin), Signal: time.Since(signalled)}, err
 }
 
-// until looks at an instance again and again. The pause grows from look to look.
-func (s *service) until(ctx context.Context, path string, isReached func(instance) bool) error {
-	for pause := pauseFirst; ; pause = min(pause*3/2, pauseMax) {
+// until waits for changes of an instance after a version, until one reaches a state.
+func (s *service) until(ctx context.Context, path string, version *uint64, isReached func(instance) bool) error {
+	for {
 		var one instance
-		if err := s.ask(ctx, http.MethodGet, path, "", &one); err != nil {
+		if err := s.ask(ctx, http.MethodGet, fmt.Sprintf("%s/wait?after=%d", path, *version), "", &one); err != nil {
 			return err
 		}
+		*version = one.Version
 		if isReached(one) {
 			return nil
 		}
 		if one.Status != "running" {
 			return fmt.Errorf("%s ended as %s: %v", path, one.Status, one.Error)
 		}
-		time.Sleep(pause)
 	}
 }
 

@@ -87,7 +87,7 @@ fn a_request_is_answered_201_and_its_repetition_200_and_the_instance_runs_to_its
     assert!(page.contains("href=\"/instances/o%2Fa\"") && page.contains("k&lt;1&gt;"), "{page}");
 
     put(&mut client, "/api/instances/o%2Fa/signals/s1", &json!({"name": "paid"}), 201);
-    let done = until(&mut client, "/api/instances/o%2Fa", |it| it["status"] == "done");
+    let done = changes(&mut client, "/api/instances/o%2Fa").pop().unwrap();
     let repeated = put(&mut client, "/api/instances/o%2Fa/signals/s1", &json!({"name": "paid"}), 200);
     assert_eq!(repeated["stored"], "known");
     let paths: Vec<_> = done["history"].as_array().unwrap().iter().map(|visit| &visit["path"]).collect();
@@ -95,6 +95,42 @@ fn a_request_is_answered_201_and_its_repetition_200_and_the_instance_runs_to_its
     assert_eq!(client.get("/api/instances?status=done&key=k%3C1%3E")["instances"][0]["instance"], "o/a");
     assert_eq!(client.get("/api/instances?status=running")["instances"], json!([]));
     assert_eq!(client.get("/readyz")["status"], "ready");
+}
+
+#[test]
+fn a_wait_is_answered_at_a_change_or_at_its_time_and_refuses_more() {
+    let service = service("workflow_http_wait");
+    let mut client = service.client();
+    let timer = json!({"name": "rest", "steps": [{"timer": {"name": "rest", "after": "1s"}}]});
+    put(&mut client, "/api/definitions/rest", &timer, 201);
+    put(&mut client, "/api/instances/w", &json!({"definition": "rest"}), 201);
+    let all = changes(&mut client, "/api/instances/w");
+    assert!(all.len() < 5, "each answer has a change: {all:#?}");
+    let last = all.last().unwrap();
+    let began = clock::now();
+    let same = client.get(&format!("/api/instances/w/wait?after={}&for=300ms", last["version"]));
+    assert_eq!(same["version"], last["version"]);
+    assert!(clock::now().since(began) >= 300_000_000);
+    for (query, status) in [("for=21s", 422), ("for=soon", 422), ("after=x", 422), ("wait=1s", 400)] {
+        let (found, answer) = client.send("GET", &format!("/api/instances/w/wait?{query}"), "").unwrap();
+        assert_eq!(found, status, "{query}: {answer}");
+    }
+    assert_eq!(client.send("GET", "/api/instances/unknown/wait", "").unwrap().0, 404);
+}
+
+/// The changes of an instance until its end.
+#[track_caller]
+fn changes(client: &mut Client, path: &str) -> Vec<Value> {
+    let mut found: Vec<Value> = Vec::new();
+    loop {
+        let after = found.last().map_or(&Value::Null, |it| &it["version"]).as_u64().unwrap_or(0);
+        let next = client.get(&format!("{path}/wait?after={after}"));
+        assert!(next["version"].as_u64().unwrap() > after, "{next:#}");
+        found.push(next);
+        if found.last().unwrap()["status"] != "running" {
+            return found;
+        }
+    }
 }
 
 #[test]

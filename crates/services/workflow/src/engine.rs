@@ -12,7 +12,7 @@ use plimsoll_measure::duration::Span;
 use plimsoll_service::Clock;
 use plimsoll_workflow::definition::{Definition, Version};
 use plimsoll_workflow::instance::StartRequest;
-use plimsoll_workflow::port::{Clock as Port, Inserted, Stored};
+use plimsoll_workflow::port::{Clock as Port, Inserted, Record, Stored};
 use plimsoll_workflow::program::Program;
 use plimsoll_workflow::step::ID_BYTES_MAX;
 use plimsoll_workflow::worker::{Client, ClientError, Groups, Mailbox, Settings, Watchers, Worker, drive};
@@ -192,6 +192,22 @@ impl Engine {
             self.refresh().await?;
         }
         self.client.start(request, self.now_ms()).await
+    }
+
+    /// Waits until an instance has a version after another one, or for a time. Returns its record then. None: it does not exist.
+    ///
+    /// # Errors
+    ///
+    /// If the store fails.
+    pub async fn wait_for_change(
+        &self,
+        instance: &str,
+        after: u64,
+        longest: Duration,
+    ) -> Result<Option<Arc<Record>>, ClientError> {
+        let wall = Wall(self.clock);
+        let until_ms = wall.now_ms().saturating_add(longest.as_millis() as u64);
+        self.client.wait_for_change(instance, after, until_ms, &wall).await
     }
 
     /// The program of a version. Definitions are loaded first if it is unknown.

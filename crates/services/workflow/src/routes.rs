@@ -5,7 +5,7 @@ use plimsoll_service::{About, Clock, Routes, Service};
 use crate::api::state::State;
 use crate::api::{
     act, audit, cancel, dead_letters, definition, definitions, deploy, explanation, instance, instances,
-    redrive, retry, schemas, signal, start, tasks,
+    redrive, retry, schemas, signal, start, tasks, wait,
 };
 use crate::{pages, scopes};
 
@@ -36,6 +36,7 @@ fn routes() -> Routes<State> {
         .with::<start::Start>()
         .with::<instances::Instances>()
         .with::<instance::OneInstance>()
+        .with::<wait::Wait>()
         .with::<explanation::Explain>()
         .with::<signal::SendSignal>()
         .with::<cancel::Cancel>()
@@ -64,7 +65,7 @@ mod tests {
                 scoped += usize::from(operation["security"].is_array());
             }
         }
-        assert_eq!(scoped, 17);
+        assert_eq!(scoped, 18);
         let text = document.to_string();
         for reference in text.split("#/components/schemas/").skip(1) {
             let name = reference.split('"').next().unwrap();

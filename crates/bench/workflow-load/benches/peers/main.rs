@@ -16,7 +16,7 @@
 //! separate server over HTTP, which also runs the steps. `restate` is a separate server too, and the clients' process runs the steps.
 //!
 //! A client sends a signal only once the instance's wait is durable (for the peers: once the instance asks for the signal). Clients of a service
-//! look at their instance again and again.
+//! wait for each change of their instance.
 
 use std::collections::BTreeMap;
 use std::error::Error;

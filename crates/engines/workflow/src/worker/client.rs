@@ -373,27 +373,62 @@ impl<S: Store> Client<S> {
         until_ms: u64,
         clock: &impl Clock,
     ) -> Result<Option<Finished>, ClientError> {
-        let mut end = pin!(self.watchers.watch(instance));
-        let mut pause_ms = PAUSE_MIN_MS;
-        loop {
-            let ended = self.ended(instance).await;
-            let now_ms = clock.now_ms();
-            let is_last = now_ms >= until_ms || matches!(ended, Ok(Some(_)) | Err(StoreError::Refused(_)));
-            if is_last {
-                return ended.map_err(ClientError::Store);
-            }
-            let pause = pin!(clock.until(until_ms.min(now_ms.saturating_add(pause_ms))));
-            if let Either::Left((finished, _)) = select(&mut end, pause).await {
-                return Ok(Some(finished));
-            }
-            pause_ms = (pause_ms * 2).min(PAUSE_MAX_MS);
+        let is_end = |found: Option<&Record>| found.is_some_and(|record| record.status.is_ended());
+        match self.wait(instance, self.watchers.watch(instance), is_end, until_ms, clock).await? {
+            Waited::Told(finished) => Ok(Some(finished)),
+            Waited::Found(found) => Ok(found.filter(|record| is_end(Some(record))).map(|it| end_of(&it))),
         }
     }
 
-    /// The stored end of an instance.
-    async fn ended(&self, instance: &str) -> Result<Option<Finished>, StoreError> {
-        let records = self.store.load(&[instance.to_owned()]).await?;
-        Ok(records.into_iter().flatten().find(|record| record.status.is_ended()).map(end_of))
+    /// Waits until an instance has a version after another one, by any process, or until a moment. Returns its record then. None: it does not
+    /// exist. A change by a worker of this process is seen at once, and one by another process up to 2 s later.
+    ///
+    /// # Errors
+    ///
+    /// If the store refuses to load the instance, or did not answer the last attempt.
+    pub async fn wait_for_change(
+        &self,
+        instance: &str,
+        after: u64,
+        until_ms: u64,
+        clock: &impl Clock,
+    ) -> Result<Option<Arc<Record>>, ClientError> {
+        let is_change = |found: Option<&Record>| found.is_none_or(|record| record.version > after);
+        match self.wait(instance, self.watchers.changed(instance, after), is_change, until_ms, clock).await? {
+            Waited::Told(()) => Ok(self.look(instance).await?),
+            Waited::Found(found) => Ok(found),
+        }
+    }
+
+    /// Waits for news of an instance, and looks at its record again and again, because another process may change it. Returns the record
+    /// once it is enough, or at a moment.
+    async fn wait<T>(
+        &self,
+        instance: &str,
+        news: impl Future<Output = T>,
+        is_enough: impl Fn(Option<&Record>) -> bool,
+        until_ms: u64,
+        clock: &impl Clock,
+    ) -> Result<Waited<T>, ClientError> {
+        let mut news = pin!(news);
+        let mut pause_ms = PAUSE_MIN_MS;
+        loop {
+            let found = self.look(instance).await;
+            let now_ms = clock.now_ms();
+            let is_last = now_ms >= until_ms
+                || match &found {
+                    Ok(record) => is_enough(record.as_deref()),
+                    Err(error) => matches!(error, StoreError::Refused(_)),
+                };
+            if is_last {
+                return found.map(Waited::Found).map_err(ClientError::Store);
+            }
+            let pause = pin!(clock.until(until_ms.min(now_ms.saturating_add(pause_ms))));
+            if let Either::Left((told, _)) = select(&mut news, pause).await {
+                return Ok(Waited::Told(told));
+            }
+            pause_ms = (pause_ms * 2).min(PAUSE_MAX_MS);
+        }
     }
 
     /// The latest program of a name, wherever it was deployed.
@@ -483,12 +518,20 @@ fn check_signal(signal: &Signal) -> Result<(), ClientError> {
     Ok(())
 }
 
+/// The result of a wait.
+enum Waited<T> {
+    /// The news of a worker of this process.
+    Told(T),
+    /// The last record.
+    Found(Option<Arc<Record>>),
+}
+
 /// The end in a record. A state that this version cannot read has no data.
-fn end_of(record: Record) -> Finished {
+fn end_of(record: &Record) -> Finished {
     match State::decode(&record.body) {
         Ok(state) => Finished::of(&state),
         Err(error) => Finished {
-            instance: record.id,
+            instance: record.id.clone(),
             status: record.status,
             data: serde_json::Value::Null,
             error: Some(error.to_string()),

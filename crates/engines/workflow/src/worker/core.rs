@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, BinaryHeap, VecDeque};
 use std::mem::take;
 use std::sync::Arc;
 
-use super::job::{Finished, Happened, Hint, Job, Tag};
+use super::job::{Change, Happened, Hint, Job, Tag};
 use super::lease::Held;
 use super::left::Left;
 use super::registry::Registry;
@@ -450,7 +450,7 @@ impl Core {
             (Some(program), Ok(state)) => {
                 let due_ms = state.due_ms();
                 // The answer of the commit that ended it may have been lost.
-                self.jobs.extend(state.status.is_ended().then(|| Job::Tell(Finished::of(&state))));
+                self.jobs.push(Job::Tell(Change::of(&state, record.version)));
                 self.weigh(&id, record.body.len());
                 let slot = self.slot(&id);
                 slot.is_loading = false;
@@ -595,13 +595,13 @@ impl Core {
         let Some(loaded) = &mut slot.loaded else { return };
         loaded.version += 1;
         let due_ms = loaded.state.due_ms();
-        let finished = loaded.state.status.is_ended().then(|| Finished::of(&loaded.state));
+        let change = Change::of(&loaded.state, loaded.version);
         let letter = |(signal, reason)| DeadLetter { signal, reason, buried_ms: now_ms };
         self.bury.extend(refused.into_iter().map(letter));
         if self.is_scanning {
             self.gone.extend(removed);
         }
-        self.jobs.extend(finished.map(Job::Tell));
+        self.jobs.push(Job::Tell(change));
         self.alarm(due_ms, &tag.instance, now_ms);
         self.touched.insert(tag.instance.clone());
     }
@@ -1057,7 +1057,7 @@ mod tests {
 
         fn perform(&mut self, job: Job) {
             self.store.set_clock(self.now_ms);
-            self.ended += usize::from(matches!(job, Job::Tell(_)));
+            self.ended += usize::from(matches!(job, Job::Tell(Change { end: Some(_), .. })));
             let done = perform(&self.store, &Nothing, &self.registry, job, self.now_ms).now_or_never();
             let done = done.unwrap();
             if let Happened::Scanned { result: Ok(due), .. } = &done {
@@ -1137,7 +1137,11 @@ mod tests {
         lab.tell(Happened::Tick);
         let load = lab.take(|job| matches!(job, Job::Load(_)));
         lab.perform(load);
-        assert!(lab.jobs.iter().any(|job| matches!(job, Job::Tell(end) if end.instance == "i")));
+        assert!(
+            lab.jobs.iter().any(
+                |job| matches!(job, Job::Tell(change) if change.instance == "i" && change.end.is_some())
+            )
+        );
     }
 
     #[test]

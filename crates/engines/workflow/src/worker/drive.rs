@@ -89,8 +89,8 @@ impl<S: Store, V: Services, C: Clock> Worker<S, V, C> {
     fn begin(&self, jobs: Vec<Job>, running: &mut Running) {
         let now_ms = self.clock.now_ms();
         for job in jobs {
-            if let Job::Tell(finished) = job {
-                self.watchers.tell(&finished);
+            if let Job::Tell(change) = job {
+                self.watchers.tell(&change);
                 continue;
             }
             let (store, services, registry) =

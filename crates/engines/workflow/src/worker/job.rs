@@ -59,8 +59,27 @@ pub enum Job {
     Announce(Vec<u16>),
     /// Makes a call.
     Call(Call),
-    /// Announces that an instance has ended. It has no result.
-    Tell(Finished),
+    /// Announces a stored change of an instance. It has no result.
+    Tell(Change),
+}
+
+/// A stored change of an instance.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Change {
+    /// The instance.
+    pub instance: String,
+    /// The number of the change, from 1.
+    pub version: u64,
+    /// The end, if the change ended the instance.
+    pub end: Option<Finished>,
+}
+
+impl Change {
+    /// The change that left an instance in a state.
+    pub fn of(state: &State, version: u64) -> Self {
+        let end = state.status.is_ended().then(|| Finished::of(state));
+        Self { instance: state.id.clone(), version, end }
+    }
 }
 
 /// The end of an instance.

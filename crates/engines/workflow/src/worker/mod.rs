@@ -21,7 +21,7 @@ mod watch;
 pub use client::{Client, ClientError, Groups};
 pub use core::Core;
 pub use drive::{Worker, drive};
-pub use job::{Finished, Happened, Hint, Job, Tag};
+pub use job::{Change, Finished, Happened, Hint, Job, Tag};
 pub use mailbox::Mailbox;
 pub use perform::perform;
 pub use registry::Registry;

@@ -52,8 +52,8 @@ impl Counted {
         while let Some(happened) = queue.pop_front() {
             for job in self.core.handle(happened, self.now_ms) {
                 self.operations.extend(operation(&job));
-                if let Job::Tell(finished) = job {
-                    self.finished.push(finished);
+                if let Job::Tell(change) = job {
+                    self.finished.extend(change.end);
                     continue;
                 }
                 self.store.set_clock(self.now_ms);

@@ -264,14 +264,18 @@ impl World {
         let (answers, jobs): (Vec<_>, Vec<_>) =
             process.core.turn(news, now_ms).into_iter().partition(|job| matches!(job, Job::Tell(_)));
         process.jobs.extend(jobs.into_iter().map(|job| (job, now_ms)));
-        answers.iter().for_each(|job| self.check_end(job));
+        answers.iter().for_each(|job| self.check_change(job));
     }
 
-    /// Checks that the worker reports an end only after the store has it.
-    fn check_end(&self, job: &Job) {
-        let Job::Tell(end) = job else { return };
-        let records = self.store.load(std::slice::from_ref(&end.instance)).now_or_never().unwrap().unwrap();
-        let state = State::decode(&records[0].as_ref().unwrap().body).unwrap();
+    /// Checks that the worker reports a change and an end only after the store has it.
+    fn check_change(&self, job: &Job) {
+        let Job::Tell(change) = job else { return };
+        let records =
+            self.store.load(std::slice::from_ref(&change.instance)).now_or_never().unwrap().unwrap();
+        let record = records[0].as_ref().unwrap();
+        assert!(record.version >= change.version, "seed {}", self.seed);
+        let Some(end) = &change.end else { return };
+        let state = State::decode(&record.body).unwrap();
         assert_eq!((state.status, &state.data), (end.status, &end.data), "seed {}", self.seed);
     }
 

@@ -167,15 +167,7 @@ fn an_end_in_another_process_is_seen_and_a_wait_ends_at_its_moment() {
     with_worker(async |client, clock| {
         client.deploy(&read(text("timer")).unwrap().0, 0).await.unwrap();
         // The worker of this process does not know these watchers.
-        let other = Client {
-            store: client.store.clone(),
-            registry: client.registry.clone(),
-            mailbox: Mailbox::default(),
-            backlog: Arc::default(),
-            backlog_max: 100,
-            watchers: Watchers::default(),
-            groups: Groups::default(),
-        };
+        let other = elsewhere(client);
         let began_ms = clock.now_ms();
         client.start(request("i", "timer"), began_ms).await.unwrap();
         assert_eq!(other.wait_for_end("i", began_ms + 900, clock).await.unwrap(), None);
@@ -185,6 +177,47 @@ fn an_end_in_another_process_is_seen_and_a_wait_ends_at_its_moment() {
         assert!(clock.now_ms() < began_ms + 1_000 + 2_000, "{}", clock.now_ms());
         assert_eq!(other.wait_for_end("i", 0, clock).await.unwrap(), Some(end));
     });
+}
+
+#[test]
+fn every_change_of_an_instance_ends_a_wait_at_once_here_and_soon_elsewhere() {
+    with_worker(async |client, clock| {
+        client.deploy(&read(text("timer")).unwrap().0, 0).await.unwrap();
+        // The worker of this process does not know these watchers.
+        let other = elsewhere(client);
+        let until_ms = clock.now_ms() + 60_000;
+        assert!(client.wait_for_change("i", 0, until_ms, clock).await.unwrap().is_none());
+        let began_ms = clock.now_ms();
+        client.start(request("i", "timer"), began_ms).await.unwrap();
+        let (mut version, mut last_ms) = (0, began_ms);
+        loop {
+            let record = client.wait_for_change("i", version, until_ms, clock).await.unwrap().unwrap();
+            assert!(record.version > version);
+            (version, last_ms) = (record.version, clock.now_ms().max(last_ms));
+            if record.status.is_ended() {
+                break;
+            }
+        }
+        assert_eq!(last_ms, began_ms + 1_000, "the timer ends the last wait");
+        let found = other.wait_for_change("i", version - 1, until_ms, clock).await.unwrap().unwrap();
+        assert_eq!((found.version, found.status), (version, Status::Done));
+        let end_ms = clock.now_ms() + 500;
+        let same = other.wait_for_change("i", version, end_ms, clock).await.unwrap().unwrap();
+        assert_eq!((same.version, clock.now_ms()), (version, end_ms), "no change comes");
+    });
+}
+
+/// A client whose process has no worker.
+fn elsewhere(client: &Client<Memory>) -> Client<Memory> {
+    Client {
+        store: client.store.clone(),
+        registry: client.registry.clone(),
+        mailbox: Mailbox::default(),
+        backlog: Arc::default(),
+        backlog_max: 100,
+        watchers: Watchers::default(),
+        groups: Groups::default(),
+    }
 }
 
 #[test]

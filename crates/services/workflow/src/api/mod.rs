@@ -8,6 +8,7 @@ pub mod explanation;
 pub mod instance;
 pub mod instances;
 pub mod start;
+pub mod wait;
 
 pub mod cancel;
 pub mod retry;

@@ -52,5 +52,10 @@ pub(crate) async fn record(context: &Context, call: &Call) -> Result<Record, Pro
     let instance = id(call, "instance")?.to_owned();
     let loaded = context.state.engine.client.store.load(std::slice::from_ref(&instance)).await;
     let record = loaded.map_err(problems::of_store)?.into_iter().next().flatten();
-    record.ok_or_else(|| Problem::new(Kind::NotFound, format!("no instance has the id `{instance}`")))
+    record.ok_or_else(|| unknown(&instance))
+}
+
+/// The problem of an unknown instance.
+pub(super) fn unknown(instance: &str) -> Problem {
+    Problem::new(Kind::NotFound, format!("no instance has the id `{instance}`"))
 }
