@@ -12,7 +12,7 @@ use crate::Refusal;
 use crate::documents::dataset::{self, Version};
 use crate::mixed::mixed;
 use crate::moment;
-use crate::storage::{self, Store, Transactions};
+use crate::storage::{self, Store};
 
 /// The number of datasets in a batch.
 const BATCH: u64 = 500;
@@ -53,8 +53,8 @@ pub enum Error {
     Invalid(Refusal),
 }
 
-/// Creates the index of grams, stores the datasets, then creates the other indexes: an index with one entry for each dataset is built faster
-/// at once than entry by entry. Filling again changes no data and sends only the batches that are not complete. `tell` gets the progress.
+/// Creates the indexes, then stores the datasets: the embedded server adds entries faster than it builds an index of many datasets. Filling
+/// again changes no data and sends only the batches that are not complete. `tell` gets the progress.
 ///
 /// # Errors
 /// The first [`Error`].
@@ -63,8 +63,7 @@ pub async fn fill(
     order: &Fill,
     tell: &mut (dyn FnMut(String) + Send),
 ) -> Result<(), Error> {
-    let store = Store::of(database, Transactions::Missing);
-    store.create_index_of_grams().await.map_err(|source| Error::Storage { done: 0, source })?;
+    let store = Store::open(database).await.map_err(|source| Error::Storage { done: 0, source })?;
     let existing = store.estimated_count().await.map_err(|source| Error::Storage { done: 0, source })?;
     let start = if existing > 0 { Start::Continued } else { Start::Empty };
     if start == Start::Continued {
@@ -86,9 +85,7 @@ pub async fn fill(
             tell(format!("filling in: {done} of {} datasets", order.datasets));
         }
     }
-    tell("creating the indexes".into());
-    let opened = Store::open(database).await;
-    opened.map(drop).map_err(|source| Error::Storage { done, source })
+    Ok(())
 }
 
 fn lost(done: u64, error: &tokio::task::JoinError) -> Error {

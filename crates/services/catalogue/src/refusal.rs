@@ -47,6 +47,9 @@ pub enum Refusal {
     /// 503: the issuer at which users log in does not answer.
     #[error("the issuer of logins failed: retry")]
     NoIssuer,
+    /// 503: an answer takes longer than a request waits.
+    #[error("the answer takes longer than 10 s and is still being computed: retry in 10 s")]
+    Computing,
     /// 503: the database does not answer.
     #[error("the database failed: retry")]
     Unavailable,
@@ -79,7 +82,7 @@ impl Refusal {
             Self::Precondition(_) => 412,
             Self::TooLarge => 413,
             Self::Busy | Self::Guessed(_) => 429,
-            Self::NoIssuer | Self::Unavailable => 503,
+            Self::NoIssuer | Self::Computing | Self::Unavailable => 503,
         }
     }
 

@@ -151,7 +151,8 @@ async fn selected(request: &Request, query: &Find) -> Result<Document, Refusal> 
         include: Vec::new(),
     };
     let access = state.rules.read_filter(&request.caller);
-    let mut found = state.store.list(&access, &find, None, &|bytes| request.take(bytes)).await?;
+    let (clock, room) = (|| request.now().timestamp_millis(), |bytes| request.take(bytes));
+    let mut found = state.store.list(&access, &find, None, &clock, &room).await?;
     found.documents.pop().ok_or_else(|| Refusal::no_dataset(pid))
 }
 

@@ -104,7 +104,9 @@ async fn listed(
     let after = request.parameter("after");
     let cursor = after.filter(|text| !text.is_empty()).map(Cursor::parse).transpose()?;
     let query = if after.is_some() { query.followed(cursor.as_ref())? } else { query };
-    let page = state.store.list(access, &query, cursor.as_ref(), &|bytes| request.take(bytes)).await?;
+    let clock = || request.now().timestamp_millis();
+    let room = |bytes| request.take(bytes);
+    let page = state.store.list(access, &query, cursor.as_ref(), &clock, &room).await?;
     let mut datasets = Vec::with_capacity(page.documents.len());
     for document in &page.documents {
         datasets.push(with_relations(request, document, &query.include, version).await?);
@@ -119,7 +121,8 @@ async fn find_one(request: Request, view: View) -> Result<Reply, Refusal> {
     let access = view.access(&request)?;
     let mut query = filter::translate(request.filter()?, view.dialect())?;
     query.page.limit = 1;
-    let page = request.state().store.list(&access, &query, None, &|bytes| request.take(bytes)).await?;
+    let (clock, room) = (|| request.now().timestamp_millis(), |bytes| request.take(bytes));
+    let page = request.state().store.list(&access, &query, None, &clock, &room).await?;
     let Some(document) = page.documents.first() else { return Ok(Reply::Empty) };
     Ok(Reply::Found(with_relations(&request, document, &query.include, view.version()).await?.into()))
 }

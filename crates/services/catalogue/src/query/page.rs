@@ -165,6 +165,11 @@ impl Cursor {
         KEYSET.into_iter().find(|known| by_date_and_key && known == name)
     }
 
+    /// The date of the place; `None` if the document has none.
+    pub(crate) fn at(&self) -> Option<DateTime> {
+        self.at
+    }
+
     /// The form for clients, which they return as it is.
     pub fn text(&self) -> String {
         let parts = json!([self.field, self.at.map(DateTime::timestamp_millis), self.id]);

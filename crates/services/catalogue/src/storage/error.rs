@@ -17,7 +17,7 @@ const TOO_SLOW: i32 = 50;
 const BAD_QUERY: [i32; 4] = [2, 9, 51_091, 51_111];
 
 /// The storage refuses, or the server failed.
-#[derive(Debug, thiserror::Error)]
+#[derive(Clone, Debug, thiserror::Error)]
 pub enum Error {
     /// The request contradicts the stored data.
     #[error(transparent)]

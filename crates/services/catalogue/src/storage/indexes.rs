@@ -8,7 +8,7 @@ use mongodb::error::ErrorKind;
 use mongodb::options::IndexOptions;
 use mongodb::{Collection, IndexModel};
 
-use super::{Error, Store};
+use super::Store;
 use crate::documents::search::GRAMS;
 
 /// Indexes of datasets with one field, which SciCat has as well.
@@ -60,12 +60,8 @@ fn of_datasets() -> Vec<IndexModel> {
         with(doc! {"techniques.pid": 1}, sparse),
         plain(doc! {"updatedAt": 1, "_id": 1}),
     ];
-    single.chain(by_date).chain(by_access).chain(others).chain([of_grams()]).collect()
-}
-
-/// Not sparse: it also finds the datasets without grams.
-fn of_grams() -> IndexModel {
-    plain(doc! {GRAMS: 1})
+    // Not sparse: it also finds the datasets without grams.
+    single.chain(by_date).chain(by_access).chain(others).chain([plain(doc! {GRAMS: 1})]).collect()
 }
 
 fn of_blocks() -> Vec<IndexModel> {
@@ -73,17 +69,6 @@ fn of_blocks() -> Vec<IndexModel> {
     let single = ["datasetId", "createdBy", "ownerGroup", "accessGroups"];
     let single = single.iter().map(|field| plain(doc! {*field: 1}));
     single.chain([with(doc! {"uncounted": 1}, sparse)]).collect()
-}
-
-impl Store {
-    /// Creates the index of grams. It has tens of entries for each dataset: the embedded server takes minutes to build it for 100,000 datasets
-    /// at once, and seconds to add the entries with the datasets.
-    ///
-    /// # Errors
-    /// The refusal of the server.
-    pub async fn create_index_of_grams(&self) -> Result<(), Error> {
-        Ok(create_in(&self.datasets, vec![of_grams()]).await?)
-    }
 }
 
 /// Creates the missing indexes.

@@ -2,20 +2,29 @@
 
 use std::iter::once;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use bson::{Document, doc};
 use futures_util::TryStreamExt;
+use futures_util::future::{join, join_all};
 use mongodb::options::{AggregateOptions, Hint};
 use serde_json::{Map, Value, json};
 
-use super::cache::{Clock, Sized};
+use super::cache::{COMPUTE_MAX, Clock, Sized};
 use super::merge::Merge;
-use super::{Error, READ_MAX, Room, Store, indexes, newest, room};
+use super::room::Reused;
+use super::{Error, READ_MAX, Room, Store, indexes, is_too_slow, newest, room};
+use crate::Refusal;
 use crate::documents::json;
 use crate::documents::search::shown;
 use crate::query::facets::{Facet, Facets};
-use crate::query::page::{Cursor, Page};
+use crate::query::page::Cursor;
 use crate::query::{Find, under};
+
+/// The maximum number of bytes of a facet.
+const FACET_BYTES_MAX: usize = 4 << 20;
+/// The longest time of a query for a range of dates.
+const RANGE_MAX: Duration = Duration::from_secs(1);
 
 /// A page of a list.
 #[derive(Clone, Debug, PartialEq)]
@@ -36,6 +45,7 @@ impl Store {
         access: &Document,
         find: &Find,
         after: Option<&Cursor>,
+        clock: Clock<'_>,
         room: Room<'_>,
     ) -> Result<Listing, Error> {
         let mut page = find.page.clone();
@@ -45,72 +55,68 @@ impl Store {
             (page.skip, page.sort) = (0, cursor.sort());
         }
         let find = &Find { page, ..find.clone() };
-        let Some(query) = newest::Query::of(access, &client, &find.page) else {
-            return self.unbounded(access, &client, find, room).await;
+        let Some(query) = newest::Query::of(access, &find.filter, &find.page, after) else {
+            return self.read(access, &client, find, (READ_MAX, room)).await;
         };
-        let taken = AtomicUsize::new(0);
-        if let Some(end) = self.newest.end(&query) {
-            let counted = |bytes: usize| {
-                taken.fetch_add(bytes, Ordering::Relaxed);
-                room(bytes)
-            };
-            let listing = self.unbounded(access, &query.bounded(&client, end), find, &counted).await?;
-            if query.is_full(&listing.documents) {
-                self.newest.remember(&query, &listing.documents);
-                return Ok(listing);
+        let reused = Reused::new(room);
+        let room = |bytes: usize| reused.take(bytes);
+        if !self.plain_max.is_zero() && !self.newest.is_slow(&query) {
+            match self.read(access, &client, find, (self.plain_max, &room)).await {
+                Err(error) if is_slow(&error) => reused.again(),
+                read => return read,
             }
         }
-        // The documents of a page that was not full are gone, so their room serves this page.
-        let again = |bytes: usize| {
-            let less = |left: usize| Some(left.saturating_sub(bytes));
-            let spare = taken.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less).unwrap_or_default();
-            room(bytes.saturating_sub(spare))
-        };
-        let listing = self.unbounded(access, &client, find, &again).await?;
-        self.newest.remember(&query, &listing.documents);
-        Ok(listing)
+        let begun_ms = clock();
+        let mut range = self.newest.range(&query, begun_ms);
+        while clock() - begun_ms < READ_MAX.as_millis() as i64 {
+            let (within, most) =
+                (query.within(&client, &range), if range.is_all() { READ_MAX } else { RANGE_MAX });
+            match self.read(access, &within, find, (most, &room)).await {
+                Ok(listing) if range.is_all() || query.is_full(&listing.documents) => {
+                    self.newest.remember(&query, &range, &listing.documents);
+                    return Ok(listing);
+                }
+                Ok(_) => range.grow(),
+                Err(error) if is_slow(&error) && range.shrink() => {}
+                Err(error) => return Err(error),
+            }
+            // The documents of a page that is not full are gone, so their room serves the next one.
+            reused.again();
+        }
+        Err(Refusal::too_slow().into())
     }
 
-    /// The datasets that meet the conditions of a client. `find` has the page and, without a cursor, the client's filter.
-    async fn unbounded(
+    /// The datasets that meet the conditions of a client. `find` has the page and the client's filter without a cursor or a range. A query
+    /// has a longest time.
+    async fn read(
         &self,
         access: &Document,
         client: &Document,
         find: &Find,
-        room: Room<'_>,
+        (most, room): (Duration, Room<'_>),
     ) -> Result<Listing, Error> {
         let page = &find.page;
         if let Some(field) = Cursor::field(&page.sort) {
-            let merge = Merge { access, client, field, skip: page.skip, limit: page.limit };
+            let merge = Merge { access, client, field, skip: page.skip, limit: page.limit, most };
             if let Some(branches) = merge.branches(&find.filter) {
                 let merged = merge.read(self, &branches, find.projection.as_ref(), room).await?;
                 let next = merged.last.and_then(|last| Cursor::of(&last, &page.sort));
                 return Ok(Listing { documents: merged.documents, next });
             }
         }
-        let documents = self.page(under(access, client), page, find.projection.as_ref(), room).await?;
+        // The bounds of a page fit into 63 bits.
+        let request = self.datasets.find(under(access, client)).skip(page.skip).limit(page.limit as i64);
+        let mut request = request.max_time(most).projection(shown(find.projection.as_ref()));
+        if !page.sort.is_empty() {
+            request = request.sort(page.sort.clone());
+        }
+        let documents = room::read(request.await?, room).await?;
         let last = documents.last().filter(|_| documents.len() as u64 == page.limit);
         let next = last.and_then(|last| Cursor::of(last, &page.sort));
         Ok(Listing { documents, next })
     }
 
-    async fn page(
-        &self,
-        filter: Document,
-        page: &Page,
-        projection: Option<&Document>,
-        room: Room<'_>,
-    ) -> Result<Vec<Document>, Error> {
-        // The bounds of a page fit into 63 bits.
-        let request = self.datasets.find(filter).skip(page.skip).limit(page.limit as i64).max_time(READ_MAX);
-        let mut request = request.projection(shown(projection));
-        if !page.sort.is_empty() {
-            request = request.sort(page.sort.clone());
-        }
-        room::read(request.await?, room).await
-    }
-
-    /// The number of datasets, counted up to `cap` if given. An answer that took long is kept for 30 s.
+    /// The number of datasets, counted up to `cap` if given. An answer that took long is kept for some time.
     ///
     /// # Errors
     /// The server failed.
@@ -130,16 +136,17 @@ impl Store {
         // Without a condition the server would read all documents, not an index.
         let is_all = access.is_empty() && filter.is_empty();
         let hint = is_all.then(|| Hint::Keys(doc! {"_id": 1}));
-        let options = AggregateOptions::builder().hint(hint).max_time(READ_MAX).build();
-        let count = async {
-            let mut groups = self.datasets.aggregate(stages).with_options(options).await?;
+        let options = AggregateOptions::builder().hint(hint).max_time(COMPUTE_MAX).build();
+        let datasets = self.datasets.clone();
+        let count = async move {
+            let mut groups = datasets.aggregate(stages).with_options(options).await?;
             let count = groups.try_next().await?.map_or(0, |group| whole(&group, "count"));
             Ok(Sized { value: count, bytes: size_of::<u64>() })
         };
         Ok(self.counts.answer(&key, clock, count).await?.value)
     }
 
-    /// The total and the facets, each from a query by itself. Answers that took long are kept for 30 s.
+    /// The total and the facets, each from a query by itself. Answers that took long are kept for some time.
     ///
     /// # Errors
     /// The answer has no room, or the server failed.
@@ -150,12 +157,10 @@ impl Store {
         clock: Clock<'_>,
         room: Room<'_>,
     ) -> Result<Value, Error> {
-        let total = self.count(access, &facets.all, None, clock).await?;
-        // One after the other, so that a request holds one connection of the pool.
-        let mut buckets = Vec::with_capacity(facets.each.len());
-        for facet in &facets.each {
-            buckets.push(self.facet(access, facet, clock, room).await?);
-        }
+        let buckets = facets.each.iter().map(|facet| self.facet(access, facet, clock, room));
+        // All of them begin: after the longest wait of a request, the next one finds more answers.
+        let (total, buckets) = join(self.count(access, &facets.all, None, clock), join_all(buckets)).await;
+        let (total, buckets) = (total?, buckets.into_iter().collect::<Result<Vec<_>, _>>()?);
         let all = if total == 0 { json!([]) } else { json!([{"totalSets": total}]) };
         let names = facets.each.iter().map(|facet| facet.name.clone());
         let body: Map<String, Value> = once(("all".to_owned(), all)).chain(names.zip(buckets)).collect();
@@ -178,22 +183,27 @@ impl Store {
             pipeline[0] = doc! {"$sort": order};
         }
         let key = doc! {"stages": pipeline.clone()};
-        let buckets = async {
-            let buckets = self.datasets.aggregate(pipeline).max_time(READ_MAX).await?;
+        let datasets = self.datasets.clone();
+        let buckets = async move {
+            let buckets = datasets.aggregate(pipeline).max_time(COMPUTE_MAX).await?;
             let bytes = AtomicUsize::new(0);
-            let counted = |more| {
-                bytes.fetch_add(more, Ordering::Relaxed);
-                room(more)
+            let counted = |more| match bytes.fetch_add(more, Ordering::Relaxed) + more {
+                0..=FACET_BYTES_MAX => Ok(()),
+                _ => Err(Refusal::TooLarge),
             };
             let buckets = room::read(buckets, &counted).await?;
             let value: Value = buckets.iter().map(|bucket| Value::from(json::object(bucket))).collect();
             Ok(Sized { value, bytes: bytes.into_inner() })
         };
         let buckets = self.facets.answer(&key, clock, buckets).await?;
-        // The copy of a kept answer takes memory as well.
+        // The copy of a kept answer takes memory.
         room(buckets.bytes)?;
         Ok(buckets.value)
     }
+}
+
+fn is_slow(error: &Error) -> bool {
+    matches!(error, Error::Database(error) if is_too_slow(error))
 }
 
 /// A whole number of any type that the server returns; a negative one counts as 0.

@@ -50,6 +50,9 @@ const ACCESS_ATTEMPTS_MAX: u32 = 5;
 /// The longest time of a read on the server.
 const READ_MAX: Duration = Duration::from_secs(10);
 
+/// The time after which a page of the newest datasets is read by ranges of dates.
+const PLAIN_MAX: Duration = Duration::from_millis(250);
+
 /// Whether the server has transactions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Transactions {
@@ -79,6 +82,8 @@ pub struct Store {
     /// Permits for the lists of merged lists.
     lists: Arc<Semaphore>,
     newest: Arc<newest::Newest>,
+    /// The longest time of a page's first query.
+    plain_max: Duration,
     spans: Arc<follow::Spans>,
     counts: Arc<Cache<u64>>,
     facets: Arc<Cache<serde_json::Value>>,
@@ -99,6 +104,12 @@ impl Store {
         Ok(store)
     }
 
+    /// Reads pages of the newest datasets by ranges of dates after this time; zero: at once.
+    #[must_use]
+    pub fn with_plain_max(self, plain_max: Duration) -> Self {
+        Self { plain_max, ..self }
+    }
+
     /// The catalogue in a database that has its indexes.
     pub fn of(database: &Database, transactions: Transactions) -> Self {
         Self {
@@ -116,6 +127,7 @@ impl Store {
             locks: Arc::default(),
             lists: Arc::new(Semaphore::new(merge::ALL_LISTS_MAX)),
             newest: Arc::default(),
+            plain_max: PLAIN_MAX,
             spans: Arc::default(),
             counts: Arc::default(),
             facets: Arc::default(),

@@ -22,10 +22,7 @@ async fn an_interrupted_fill_continues() {
     let database = database.await;
     let mut said = Vec::new();
     fill(&database, &ORDER, &mut |message| said.push(message)).await.unwrap();
-    assert_eq!(
-        (said.as_slice(), inserts.swap(0, Ordering::Relaxed)),
-        (&["creating the indexes".to_owned()][..], 3)
-    );
+    assert_eq!((said.len(), inserts.swap(0, Ordering::Relaxed)), (0, 3));
     let datasets = database.collection::<Document>("Dataset");
     let whole = datasets.find_one(doc! {"_id": "PID.SAMPLE.PREFIX/predefined_700"}).await.unwrap().unwrap();
     datasets
@@ -39,7 +36,7 @@ async fn an_interrupted_fill_continues() {
         .await
         .unwrap();
     fill(&database, &ORDER, &mut |message| said.push(message)).await.unwrap();
-    assert_eq!(said[1], "continuing: the database has 1198 datasets");
+    assert_eq!(said[0], "continuing: the database has 1198 datasets");
     assert_eq!(inserts.load(Ordering::Relaxed), 2, "the first batch is complete");
     assert_eq!(datasets.count_documents(doc! {}).await.unwrap(), 1_200);
     assert_eq!(datasets.find_one(doc! {"_id": whole.get("_id").cloned()}).await.unwrap().unwrap(), whole);

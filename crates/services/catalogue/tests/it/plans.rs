@@ -69,11 +69,11 @@ async fn a_list_of_a_user_with_many_groups_sends_few_queries_at_once() {
     let access = Rules::default().read_filter(&caller);
     let newest = find("{}");
     at_once.most.store(0, Ordering::SeqCst);
-    let listing = store.list(&access, &newest, None, &any).await.unwrap();
+    let listing = store.list(&access, &newest, None, &|| NOW_MS, &any).await.unwrap();
     assert_eq!(listing.documents.len(), 10);
     let most = at_once.most.swap(0, Ordering::SeqCst);
     assert!((2..=8).contains(&most), "{most}");
-    let all = (0..20).map(|_| store.list(&access, &newest, None, &any));
+    let all = (0..20).map(|_| store.list(&access, &newest, None, &|| NOW_MS, &any));
     futures_util::future::try_join_all(all).await.unwrap();
     let most = at_once.most.load(Ordering::SeqCst);
     assert!((9..=32 + 20).contains(&most), "{most}: each request also reads its page");
@@ -182,14 +182,17 @@ async fn lists(store: &Store, access: &Document) {
         r#"{"where": {"ownerGroup": "g1"}, "limits": {"sort": {"creationTime": "desc"}}}"#,
         r#"{"where": {"sourceFolder": "/data"}, "limits": {"limit": 1}}"#,
     ] {
-        let listing = store.list(access, &find(query), None, &any).await.unwrap();
+        let listing = store.list(access, &find(query), None, &|| NOW_MS, &any).await.unwrap();
         if let Some(next) = listing.next {
-            store.list(access, &find("{}"), Some(&next), &any).await.unwrap();
+            store.list(access, &find("{}"), Some(&next), &|| NOW_MS, &any).await.unwrap();
         }
     }
     let published = r#"{"mode":{},"pid":"p/1"}"#;
     let limits = r#"{"skip":0,"limit":25,"order":"creationTime:desc"}"#;
-    store.list(access, &full::translate(Some(published), Some(limits)).unwrap(), None, &any).await.unwrap();
+    store
+        .list(access, &full::translate(Some(published), Some(limits)).unwrap(), None, &|| NOW_MS, &any)
+        .await
+        .unwrap();
     searches(store, access).await;
     store.count(access, &doc! {}, Some(10_000), &|| NOW_MS).await.unwrap();
     let facets =
@@ -202,7 +205,7 @@ async fn lists(store: &Store, access: &Document) {
 async fn searches(store: &Store, access: &Document) {
     for limits in ["{}", r#"{"limit":25,"order":"creationTime:desc"}"#] {
         let search = full::translate(Some(r#"{"text":"can 0012"}"#), Some(limits)).unwrap();
-        store.list(access, &search, None, &any).await.unwrap();
+        store.list(access, &search, None, &|| NOW_MS, &any).await.unwrap();
         store.count(access, &search.filter, None, &|| NOW_MS).await.unwrap();
     }
 }
@@ -241,7 +244,13 @@ async fn plans_of_list(
     let limits = r#"{"skip":0,"limit":25,"order":"creationTime:desc"}"#;
     commands.lock().unwrap().clear();
     store
-        .list(&rules.read_filter(caller), &full::translate(Some("{}"), Some(limits)).unwrap(), after, &any)
+        .list(
+            &rules.read_filter(caller),
+            &full::translate(Some("{}"), Some(limits)).unwrap(),
+            after,
+            &|| NOW_MS,
+            &any,
+        )
         .await
         .unwrap();
     let sent: Vec<Document> = commands.lock().unwrap().iter().filter_map(explainable).collect();
@@ -267,7 +276,13 @@ async fn a_list_by_date_reads_its_index_in_order_for_every_caller() {
         Caller::User(User { groups, email: "ann@x.org".into(), ..User::default() })
     };
     let after = store
-        .list(&doc! {}, &find(r#"{"limits": {"limit": 3, "sort": {"creationTime": "desc"}}}"#), None, &any)
+        .list(
+            &doc! {},
+            &find(r#"{"limits": {"limit": 3, "sort": {"creationTime": "desc"}}}"#),
+            None,
+            &|| NOW_MS,
+            &any,
+        )
         .await;
     let after = after.unwrap().next;
     for (caller, lists) in [(Caller::Anonymous, 1), (user(&["admin"]), 1), (user(&["g1", "g2"]), 7)] {

@@ -6,7 +6,7 @@ use plimsoll_catalogue::query::{Find, full};
 use plimsoll_catalogue::storage::Store;
 use serde_json::json;
 
-use crate::samples::{any, at, catalogue, create, stored};
+use crate::samples::{NOW_MS, any, at, catalogue, create, stored};
 use crate::server;
 
 fn query(text: &str) -> Find {
@@ -16,7 +16,7 @@ fn query(text: &str) -> Find {
 
 /// The PIDs of the datasets with a text that the access part admits.
 async fn found(store: &Store, access: &Document, text: &str) -> Vec<String> {
-    let mut listing = store.list(access, &query(text), None, &any).await.unwrap();
+    let mut listing = store.list(access, &query(text), None, &|| NOW_MS, &any).await.unwrap();
     listing.documents.sort_by_key(|it| it.get_str("_id").unwrap().to_owned());
     listing.documents.iter().map(|it| it.get_str("_id").unwrap().to_owned()).collect()
 }
@@ -117,7 +117,8 @@ async fn the_index_follows_each_change_and_no_reader_sees_it() {
     store.update(&dataset, &patch, "ann", at(60)).await.unwrap();
     assert_eq!(found(&store, &doc! {}, "again").await, [""; 0]);
     let read = store.dataset("p1").await.unwrap().unwrap();
-    let listed = store.list(&doc! {}, &query("renamed"), None, &any).await.unwrap().documents.remove(0);
+    let listed =
+        store.list(&doc! {}, &query("renamed"), None, &|| NOW_MS, &any).await.unwrap().documents.remove(0);
     let entries = store.history(&read, &any).await.unwrap();
     for document in [&read, &listed].into_iter().chain(&entries) {
         assert!(!document.to_string().contains("searchGrams"), "{document}");

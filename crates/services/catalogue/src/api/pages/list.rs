@@ -13,6 +13,7 @@ use crate::api::state::State;
 use crate::documents::dataset::{Version, show};
 use crate::query::page::Cursor;
 use crate::query::{facets, full};
+use crate::storage::Error;
 
 /// The datasets on a page.
 const LIMIT: u64 = 25;
@@ -39,7 +40,8 @@ pub(super) fn add(routes: Routes<State>) -> Routes<State> {
 struct List {
     search: Search,
     datasets: Vec<Map<String, Value>>,
-    count: u64,
+    /// `None`: it is being computed.
+    count: Option<u64>,
     facets: Option<Value>,
     next: Option<String>,
 }
@@ -58,8 +60,11 @@ async fn list(request: Request) -> Result<Shown, Refusal> {
     let query = query.followed(after.as_ref())?;
     let (access, clock) = (state.rules.read_filter(&request.caller), || request.now().timestamp_millis());
     let room = |bytes| request.take(bytes);
-    let page = state.store.list(&access, &query, after.as_ref(), &room).await?;
-    let count = state.store.count(&access, &query.filter, Some(COUNT_MAX), &clock).await?;
+    let page = state.store.list(&access, &query, after.as_ref(), &clock, &room).await?;
+    let count = match state.store.count(&access, &query.filter, Some(COUNT_MAX), &clock).await {
+        Err(Error::Refused(Refusal::Computing)) => None,
+        count => Some(count?),
+    };
     let facets = match request.parameter("values") {
         None => None,
         Some(_) => {
@@ -117,11 +122,12 @@ fn content(list: &List) -> Markup {
     }
 }
 
-fn counted(count: u64) -> String {
+fn counted(count: Option<u64>) -> String {
     match count {
-        1 => "1 dataset".to_owned(),
-        count if count >= u64::from(COUNT_MAX) => format!("{count} datasets or more"),
-        count => format!("{count} datasets"),
+        None => "The datasets are being counted".to_owned(),
+        Some(1) => "1 dataset".to_owned(),
+        Some(count) if count >= u64::from(COUNT_MAX) => format!("{count} datasets or more"),
+        Some(count) => format!("{count} datasets"),
     }
 }
 
@@ -188,7 +194,7 @@ mod tests {
         let list = List {
             search: Search::default().with(0, hostile),
             datasets: vec![dataset.as_object().unwrap().clone()],
-            count: 1,
+            count: Some(1),
             facets: Some(json!([{"type": [{"_id": hostile, "count": 1}, {"_id": null, "count": 2}]}])),
             next: Some(hostile.into()),
         };
