@@ -57,7 +57,7 @@ pub(crate) enum Bench {
     },
     /// Bottlenecks that a search names for known causes: one is injected at a time. A table of causes and names.
     Bottlenecks(bottlenecks::Bottlenecks),
-    /// Workflow engines by turns: this one on PostgreSQL and MongoDB, as a library and as a service, DBOS Transact, Restate. One table.
+    /// Workflow engines by turns: this one on PostgreSQL and MongoDB, as a library and as a service, DBOS, Restate, Temporal. One table.
     Workflow {
         /// Install the peers into the cache first; that takes some minutes, and needs Go and npm.
         #[arg(long)]

@@ -35,7 +35,7 @@ They are separate processes or libraries that a user installs on request. None o
 | FerretDB | Apache-2.0 | a server in tests |
 | mongo-java-server | BSD-3-Clause | a server in tests |
 | pyscicat, scitacean | BSD-3-Clause | clients in tests of the catalogue |
-| DBOS Transact, Restate | MIT, BUSL-1.1 | peers in the benchmark of workflows |
+| DBOS Transact, Restate, Temporal | MIT, BUSL-1.1, MIT | peers in the benchmark of workflows |
 
 ## C libraries that are compiled in
 

@@ -6,14 +6,15 @@
 //!     --seconds S      the length of each load (8)
 //!     --clients A,B    the numbers of clients (1,16,64)
 //!     --units A,B      round-trip, steps, timer (round-trip)
-//!     --only A,B       postgres, mongodb, service-postgres, service-mongodb, dbos, restate (those that are installed)
+//!     --only A,B       postgres, mongodb, service-postgres, service-mongodb, dbos, restate, temporal (those that are installed)
 //!     --peers DIR      the directory with the peers' programs
 //!     --program PATH   the program `plimsoll`, for the services
 //! ```
 //!
 //! Each turn has a new server with empty storage, journaled and flushed at every commit. `postgres`, `mongodb` and `dbos` are libraries: the
 //! client, the engine and the steps are one process, the database is another. `service-postgres` and `service-mongodb` are this engine as a
-//! separate server over HTTP, which also runs the steps. `restate` is a separate server too, and the clients' process runs the steps.
+//! separate server over HTTP, which also runs the steps. `restate` and `temporal` are separate servers too, and the clients' process runs the
+//! steps; the store of `temporal` is PostgreSQL.
 //!
 //! A client sends a signal only once the instance's wait is durable (for the peers: once the instance asks for the signal). Clients of a service
 //! wait for each change of their instance.
@@ -38,6 +39,7 @@ use tokio::runtime::Builder;
 
 mod cpu;
 mod service;
+mod temporal;
 
 type Failure = Box<dyn Error + Send + Sync>;
 
@@ -118,16 +120,18 @@ enum Subject {
     ServiceMongodb,
     Dbos,
     Restate,
+    Temporal,
 }
 
 impl Subject {
-    const ALL: [Self; 6] = [
+    const ALL: [Self; 7] = [
         Self::Postgres,
         Self::Mongodb,
         Self::ServicePostgres,
         Self::ServiceMongodb,
         Self::Dbos,
         Self::Restate,
+        Self::Temporal,
     ];
 
     const fn name(self) -> &'static str {
@@ -138,6 +142,7 @@ impl Subject {
             Self::ServiceMongodb => "service-mongodb",
             Self::Dbos => "dbos",
             Self::Restate => "restate",
+            Self::Temporal => "temporal",
         }
     }
 
@@ -153,6 +158,7 @@ impl Subject {
             Self::ServicePostgres | Self::ServiceMongodb => Some("plimsoll"),
             Self::Dbos => Some("dbos"),
             Self::Restate => Some("restate"),
+            Self::Temporal => Some("temporal"),
         }
     }
 }
@@ -288,6 +294,7 @@ fn turn(
         Subject::ServiceMongodb => service_mongodb(arguments, cache, unit, clients),
         Subject::Dbos => dbos(arguments, cache, unit, clients),
         Subject::Restate => restate(arguments, unit, clients),
+        Subject::Temporal => temporal(arguments, cache, unit, clients),
     }
 }
 
@@ -423,6 +430,18 @@ fn restate(arguments: &Arguments, unit: Unit, clients: usize) -> Result<Turn, Fa
     let before = cpu::tree(server.pid());
     let seen = peer(arguments, "restate", &server.uri(), unit, clients)?;
     Ok(Turn { seen, engine_cpu_s: cpu::tree(server.pid()) - before, ..Turn::default() })
+}
+
+fn temporal(arguments: &Arguments, cache: &Cache, unit: Unit, clients: usize) -> Result<Turn, Failure> {
+    let program = arguments.peer("temporal-server").ok_or("name the peers' directory with --peers")?;
+    let database = start_postgres(cache)?;
+    let server = temporal::Server::start(&program, &database.uri())?;
+    let before = flushes(&database)?;
+    let (engine, its) = (cpu::tree(server.pid()), cpu::tree(database.pid()));
+    let seen = peer(arguments, "temporal", server.address(), unit, clients)?;
+    let (engine_cpu_s, database_cpu_s) = (cpu::tree(server.pid()) - engine, cpu::tree(database.pid()) - its);
+    let flushes = Some(flushes(&database)?.saturating_sub(before));
+    Ok(Turn { seen, database_cpu_s, engine_cpu_s, flushes })
 }
 
 /// A Restate server with empty storage. It ends with this value.
