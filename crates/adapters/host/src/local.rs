@@ -165,17 +165,21 @@ impl Server {
         Ok(self.home.move_to(to)?)
     }
 
-    /// Copies the data to the snapshot `key`, and restarts the server. A server that has crashed, or that does not stop within 60 s and is
-    /// killed, leaves no snapshot.
+    /// Copies the data to the snapshot `key`, and restarts the server. Returns the reason if there is no snapshot: the server has crashed, it
+    /// did not stop within 60 s and was killed, or the data cannot be copied.
     ///
     /// # Errors
-    /// [`Error::Home`] if the data cannot be copied; those of [`Server::restart`].
-    pub fn take_snapshot(&mut self, snapshots: &Snapshots, key: &str) -> Result<(), Error> {
+    /// Those of [`Server::restart`].
+    pub fn take_snapshot(&mut self, snapshots: &Snapshots, key: &str) -> Result<Option<String>, Error> {
         let was_running = self.running().is_ok();
-        let is_whole = self.stop(FLUSH)? == Ending::Graceful && was_running;
-        let kept = if is_whole { snapshots.keep(key, &self.home.data()) } else { Ok(()) };
+        let reason = match self.stop(FLUSH)? {
+            Ending::Graceful if was_running => {
+                snapshots.keep(key, &self.home.data()).err().map(|error| error.to_string())
+            }
+            _ => Some("the server did not stop by itself".to_owned()),
+        };
         self.restart()?;
-        Ok(kept?)
+        Ok(reason)
     }
 
     /// Replaces the data with those of the snapshot `key`, and restarts the server. Without this snapshot the server stays as it is, and the

@@ -60,6 +60,7 @@ impl Snapshots {
             remove(partial.path()).map_err(converted)?;
         }
         copied?;
+        flush(partial.path())?;
         partial.commit().map_err(converted)
     }
 
@@ -124,6 +125,12 @@ fn copy(key: &str, data: &Path, to: &Path) -> Result<(), Error> {
     fs::write(&path, key).map_err(failed(&path))
 }
 
+/// Writes the copy to the disk: after a power loss a snapshot is whole, or it has no name.
+fn flush(path: &Path) -> Result<(), Error> {
+    let flushed = fs::File::open(path).and_then(|directory| Ok(rustix::fs::syncfs(directory)?));
+    flushed.map_err(|source| Error::Io { path: path.to_owned(), source })
+}
+
 fn converted(plimsoll_install::Error { path, source }: plimsoll_install::Error) -> Error {
     Error::Io { path, source }
 }
@@ -166,6 +173,21 @@ mod tests {
         }
         let kept = ["a", "b", "c", "d", "e"].map(|key| snapshots.has(key));
         assert_eq!(kept, [false, false, true, true, true]);
+    }
+
+    #[test]
+    fn a_removal_that_was_cut_off_leaves_no_snapshot_and_its_space_is_freed() {
+        let cache = tempfile::tempdir().unwrap();
+        let snapshots = Snapshots::of(&Cache::at(cache.path()));
+        let data = data(cache.path(), "x");
+        for key in ["a", "b", "c"] {
+            snapshots.keep(key, &data).unwrap();
+        }
+        fs::remove_file(snapshots.path(0).join(KEY)).unwrap();
+        assert!(!snapshots.has("a") && !snapshots.put("a", &data).unwrap());
+        snapshots.keep("a", &data).unwrap();
+        assert_eq!(snapshots.numbers(), [1, 2, 3], "the rest of the removed one is gone");
+        assert!(["a", "b", "c"].iter().all(|key| snapshots.has(key)));
     }
 
     #[test]

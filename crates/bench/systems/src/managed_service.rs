@@ -159,7 +159,11 @@ impl Start<'_> {
         }
         let done = self.fill_anew(fill, uri)?;
         self.console.say(&format!("keeping a snapshot of {}", fill.description));
-        snapshot.take().deserves(Exit::Server)?;
+        if let Some(reason) = snapshot.take().deserves(Exit::Server)? {
+            self.console.warn(&format!(
+                "the next run fills in the data again, because there is no snapshot: {reason}"
+            ));
+        }
         Ok(done)
     }
 

@@ -47,11 +47,11 @@ impl<'a> Snapshot<'a> {
         restored.context("use the snapshot of the service's database")
     }
 
-    /// Takes the snapshot: the server restarts.
+    /// Takes the snapshot: the server restarts. Returns the reason if there is none.
     ///
     /// # Errors
-    /// When the data cannot be copied, or the server does not restart.
-    pub(crate) fn take(&self) -> anyhow::Result<()> {
+    /// When the server does not restart.
+    pub(crate) fn take(&self) -> anyhow::Result<Option<String>> {
         let taken = self.server.server().take_snapshot(&self.snapshots, &self.key);
         taken.context("keep a snapshot of the service's database")
     }

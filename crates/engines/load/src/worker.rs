@@ -111,7 +111,7 @@ impl<R: Runtime, T: Target> WorkerShared<R, T> {
             queues: loads.clone().filter_map(queue).collect(),
             tallies: vec![Tally::default(); layout.len()],
             late: Vec::new(),
-            to_ns: u64::MAX,
+            to_ns: report::next_boundary(0, &report::ends(phase)),
             tenths: Vec::new(),
             due_seconds: DueSeconds::new(phase.limits.clone()),
             reconnects: 0,
@@ -306,9 +306,11 @@ impl<R: Runtime, T: Target> WorkerShared<R, T> {
 
     fn record(&self, load: usize, slot: &Slot, at: &Instants, reply: &Reply, retries: u64) {
         let mut state = self.state();
-        state.tallies[slot.tally].retries += retries;
+        let ended_ns = at.done.since(self.order.start);
+        state.tallies_at(ended_ns)[slot.tally].retries += retries;
         if slot.awake.is_none() {
-            state.become_due(load, slot, self.order.start);
+            // It counts as due in the interval in which it ends.
+            state.become_due(load, slot, self.order.start, ended_ns);
         }
         state.note_contact(Contact::of(reply.outcome), at.done, self.order.phase.unreachable_for.as_ns());
         state.record(load, slot, at, reply, self.order.start);

@@ -1,5 +1,7 @@
 //! Refuses requests in SciCat's words and shapes.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 
 /// A refused request. Clients of SciCat read these bodies.
@@ -62,8 +64,11 @@ impl Refusal {
     }
 
     /// A query that takes too long.
-    pub fn too_slow() -> Self {
-        Self::bad("the query takes longer than 10 s: add conditions, or ask for a smaller page")
+    pub fn too_slow(limit: Duration) -> Self {
+        let limit_s = limit.as_secs();
+        Self::bad(format!(
+            "the query takes longer than {limit_s} s: add conditions, or ask for a smaller page"
+        ))
     }
 
     /// A missing dataset.

@@ -1,11 +1,10 @@
 //! Shares state, limits, clock and counters among all requests of a service.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use axum::body::{Body, Bytes};
 use axum::http::Response;
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, watch};
 
 use crate::arrivals::Arrivals;
 use crate::budget::Budget;
@@ -76,7 +75,7 @@ pub struct Context<S> {
     pub(crate) open_streams: Semaphore,
     pub(crate) connections: Arc<Semaphore>,
     readiness: Readiness,
-    stopping: AtomicBool,
+    stopping: watch::Sender<bool>,
 }
 
 /// The parts of a context that the service chooses.
@@ -109,19 +108,26 @@ impl<S: State> Context<S> {
             open_streams: Semaphore::new(limits.requests_max as usize),
             connections: Arc::new(Semaphore::new(limits.connections_max as usize)),
             readiness: Readiness::default(),
-            stopping: AtomicBool::new(false),
+            stopping: watch::Sender::new(false),
             limits,
         }
     }
 
     /// Whether the service has begun to stop.
     pub fn is_stopping(&self) -> bool {
-        self.stopping.load(Ordering::Acquire)
+        *self.stopping.borrow()
+    }
+
+    /// Waits until the service begins to stop: requests that wait for news should be answered then.
+    pub async fn stopping(&self) {
+        if self.stopping.subscribe().wait_for(|is_stopping| *is_stopping).await.is_err() {
+            std::future::pending().await
+        }
     }
 
     /// Makes `/readyz` refuse from now on.
     pub fn begin_stop(&self) {
-        self.stopping.store(true, Ordering::Release);
+        self.stopping.send_replace(true);
     }
 
     /// The reason why the dependency does not answer, or `None`.

@@ -42,7 +42,8 @@ impl Product for Workflow {
         let clock = Clock::start();
         let engine = Engine::open(settings.engine, clock).await;
         let engine = engine.map_err(|error| StartError::Storage(error.to_string()))?;
-        let state = State { engine, limits: settings.limits };
+        let waits = tokio::sync::Semaphore::new(settings.http.limits.requests_max as usize / 4);
+        let state = State { engine, limits: settings.limits, waits };
         Ok(listener.serve(routes::service(state, clock), settings.http))
     }
 }

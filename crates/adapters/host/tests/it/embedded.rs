@@ -264,8 +264,12 @@ fn a_snapshot_gives_another_server_the_same_data() {
     let snapshots = Snapshots::of(&Cache::at(cache.path()));
     let mut first = start(Profile::Relaxed);
     insert(&first, 200);
-    first.take_snapshot(&snapshots, "200 documents").unwrap();
+    assert_eq!(first.take_snapshot(&snapshots, "200 documents").unwrap(), None);
     assert_eq!(count(&first), 200);
+    let nowhere = Snapshots::of(&Cache::at(Path::new("/proc/none")));
+    let reason = first.take_snapshot(&nowhere, "200 documents").unwrap().unwrap();
+    assert!(reason.contains("/proc/none"), "{reason}");
+    assert_eq!(count(&first), 200, "the server runs on");
     insert_further(&first);
     let mut second = start(Profile::Relaxed);
     let address = second.address();

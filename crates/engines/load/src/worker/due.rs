@@ -108,7 +108,8 @@ impl<R: Runtime, T: Target> WorkerShared<R, T> {
             return false;
         }
         while let Some(slot) = state.queues[load].notice(now) {
-            state.become_due(load, &slot, self.order.start);
+            let due_ns = slot.due.map_or(0, |due| due.since(self.order.start));
+            state.become_due(load, &slot, self.order.start, due_ns);
         }
         true
     }

@@ -92,13 +92,13 @@ impl Used {
 
 /// The ends of the phase and its loads, in nanoseconds from its start. Seconds are cut there, to separate
 /// late operations.
-fn ends(phase: &Phase) -> Vec<u64> {
+pub(super) fn ends(phase: &Phase) -> Vec<u64> {
     let loads = phase.loads.iter().filter_map(|load| load.end(phase.stop));
     loads.chain(phase.stop.duration).map(Span::as_ns).collect()
 }
 
 /// The end of the second that starts at `from_ns`, or the first of `ends` in it.
-fn next_boundary(from_ns: u64, ends: &[u64]) -> u64 {
+pub(super) fn next_boundary(from_ns: u64, ends: &[u64]) -> u64 {
     let second = (from_ns / SECOND_NS + 1) * SECOND_NS;
     ends.iter().copied().filter(|end| *end > from_ns).fold(second, u64::min)
 }

@@ -15,7 +15,8 @@ pub(super) struct State<L> {
     pub(super) queues: Vec<OperationQueue>,
     /// The counts of the interval that ends at `to_ns`.
     pub(super) tallies: Vec<Tally>,
-    /// The counts of operations that ended after it, before the busy thread could report it; empty if none did.
+    /// The counts of operations that ended after it, before the busy thread could report it; empty if none did. They belong to the next
+    /// interval, also if the thread is busy for longer.
     pub(super) late: Vec<Tally>,
     /// The end of the interval, in nanoseconds from the phase's start.
     pub(super) to_ns: u64,
@@ -44,6 +45,15 @@ pub(super) enum DocumentsLeft {
 }
 
 impl<L> State<L> {
+    /// The tallies of the interval that holds a moment, or of the next one.
+    pub(super) fn tallies_at(&mut self, at_ns: u64) -> &mut [Tally] {
+        if at_ns < self.to_ns {
+            return &mut self.tallies;
+        }
+        self.late.resize_with(self.tallies.len(), Tally::default);
+        &mut self.late
+    }
+
     /// Counts an operation that has ended in one tally.
     pub(super) fn record(&mut self, load: usize, slot: &Slot, at: &Instants, reply: &Reply, start: Instant) {
         let done_ns = at.done.since(start);
@@ -51,11 +61,7 @@ impl<L> State<L> {
         if self.tenths.last().is_none_or(|tenth| tenth.index < index) {
             self.tenths.push(Tenth::new(index));
         }
-        if done_ns >= self.to_ns && self.late.is_empty() {
-            self.late = vec![Tally::default(); self.tallies.len()];
-        }
-        let tallies = if done_ns >= self.to_ns { &mut self.late } else { &mut self.tallies };
-        let tally = &mut tallies[slot.tally];
+        let tally = &mut self.tallies_at(done_ns)[slot.tally];
         let before = tally.count;
         tally.record(at, reply);
         let succeeded = tally.count > before;
@@ -105,9 +111,9 @@ impl<L> State<L> {
         }
     }
 
-    /// Counts an operation that became due.
-    pub(super) fn become_due(&mut self, load: usize, slot: &Slot, start: Instant) {
-        self.tallies[slot.tally].due += 1;
+    /// Counts an operation that became due, in the interval of a moment.
+    pub(super) fn become_due(&mut self, load: usize, slot: &Slot, start: Instant, at_ns: u64) {
+        self.tallies_at(at_ns)[slot.tally].due += 1;
         slot.due.into_iter().for_each(|due| self.due_seconds.due(load, due.since(start)));
     }
 

@@ -52,7 +52,10 @@ fn an_operation_that_ends_at_a_second_s_start_counts_there_although_it_is_record
     let phase = parallel_loads(&[(closed(1), Timing::default())], lasting(5));
     let script = Script::steady(2 * SECOND_NS);
     let seconds = whole(Plan { phase: &phase, script, shards: 1, workers_per_shard: 1 }).seconds;
-    let count = |second: &Second| second.tallies.iter().map(|tally| tally.count).sum::<u64>();
+    let count = |second: &Second| {
+        second.tallies.iter().for_each(|tally| assert_eq!(tally.due, tally.count));
+        second.tallies.iter().map(|tally| tally.count).sum::<u64>()
+    };
     let ended = seconds.iter().filter(|it| count(it) > 0).map(|it| (it.from_ns / SECOND_NS, count(it)));
     // The last interval is reported after the last operation, at 6 s.
     assert_eq!(ended.collect::<Vec<_>>(), [(2, 1), (4, 1), (5, 1)]);

@@ -375,7 +375,7 @@ impl<S: Store> Client<S> {
     ) -> Result<Option<Finished>, ClientError> {
         let is_end = |found: Option<&Record>| found.is_some_and(|record| record.status.is_ended());
         match self.wait(instance, self.watchers.watch(instance), is_end, until_ms, clock).await? {
-            Waited::Told(finished) => Ok(Some(finished)),
+            Waited::News(finished) => Ok(Some(finished)),
             Waited::Found(found) => Ok(found.filter(|record| is_end(Some(record))).map(|it| end_of(&it))),
         }
     }
@@ -395,7 +395,7 @@ impl<S: Store> Client<S> {
     ) -> Result<Option<Arc<Record>>, ClientError> {
         let is_change = |found: Option<&Record>| found.is_none_or(|record| record.version > after);
         match self.wait(instance, self.watchers.changed(instance, after), is_change, until_ms, clock).await? {
-            Waited::Told(()) => Ok(self.look(instance).await?),
+            Waited::News(()) => Ok(self.look(instance).await?),
             Waited::Found(found) => Ok(found),
         }
     }
@@ -424,8 +424,8 @@ impl<S: Store> Client<S> {
                 return found.map(Waited::Found).map_err(ClientError::Store);
             }
             let pause = pin!(clock.until(until_ms.min(now_ms.saturating_add(pause_ms))));
-            if let Either::Left((told, _)) = select(&mut news, pause).await {
-                return Ok(Waited::Told(told));
+            if let Either::Left((found, _)) = select(&mut news, pause).await {
+                return Ok(Waited::News(found));
             }
             pause_ms = (pause_ms * 2).min(PAUSE_MAX_MS);
         }
@@ -520,8 +520,8 @@ fn check_signal(signal: &Signal) -> Result<(), ClientError> {
 
 /// The result of a wait.
 enum Waited<T> {
-    /// The news of a worker of this process.
-    Told(T),
+    /// A worker of this process announced it.
+    News(T),
     /// The last record.
     Found(Option<Arc<Record>>),
 }

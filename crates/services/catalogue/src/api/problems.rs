@@ -41,7 +41,9 @@ impl From<storage::Error> for Refusal {
         match error {
             storage::Error::Refused(refusal) => refusal,
             storage::Error::Changed => Self::Conflict("the document changes all the time: retry".into()),
-            storage::Error::Database(error) if storage::is_too_slow(&error) => Self::too_slow(),
+            storage::Error::Database(error) if storage::is_too_slow(&error) => {
+                Self::too_slow(storage::READ_MAX)
+            }
             storage::Error::Database(error) if storage::is_bad_query(&error) => {
                 Self::bad("the database does not accept the query: check its patterns and its order")
             }

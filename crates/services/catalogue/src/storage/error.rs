@@ -35,6 +35,11 @@ pub(crate) fn is_too_slow(error: &mongodb::error::Error) -> bool {
     matches!(error.kind.as_ref(), ErrorKind::Command(refused) if refused.code == TOO_SLOW)
 }
 
+/// Whether a read of the storage took longer than its limit.
+pub(super) fn is_slow(error: &Error) -> bool {
+    matches!(error, Error::Database(error) if is_too_slow(error))
+}
+
 /// Whether the server does not accept a query or a change: a pattern, an order by two lists, or a sum without bounds.
 pub(crate) fn is_bad_query(error: &mongodb::error::Error) -> bool {
     let code = match error.kind.as_ref() {
@@ -70,4 +75,12 @@ pub(super) fn is_duplicate(error: &mongodb::error::Error) -> bool {
         ErrorKind::Command(refused) => refused.code == DUPLICATE_KEY,
         _ => false,
     }
+}
+
+/// A read that took longer than its limit.
+#[cfg(test)]
+pub(super) fn too_slow() -> Error {
+    let refused = bson::doc! {"code": TOO_SLOW, "codeName": "MaxTimeMSExpired", "errmsg": "slow"};
+    let refused: mongodb::error::CommandError = bson::deserialize_from_document(refused).unwrap();
+    Error::Database(ErrorKind::Command(refused).into())
 }

@@ -92,6 +92,14 @@ impl Store {
         }
     }
 
+    /// Whether a job has a place. It has none before its first batch, and after an operator has removed it.
+    ///
+    /// # Errors
+    /// The server failed.
+    pub(super) async fn has_followed(&self, job: &str) -> Result<bool, Error> {
+        Ok(self.progress.find_one(doc! {"_id": job}).max_time(READ_MAX).await?.is_some())
+    }
+
     /// The first datasets that meet a condition, in the order of their changes.
     async fn batch(&self, filter: Document, fields: &Document) -> Result<Vec<Document>, Error> {
         let found = self.datasets.find(filter).sort(doc! {"updatedAt": 1, "_id": 1}).limit(DATASETS_MAX);

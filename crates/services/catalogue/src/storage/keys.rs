@@ -1,9 +1,11 @@
 //! Collects the keys of metadata in batches, apart from writes: a create with 3,000 fields writes one document.
 //!
 //! The job follows the time of the last change, so it may be repeated and continues after a crash. A key that no dataset has any more
-//! stays until the collection is dropped; then the job collects all keys anew.
+//! stays until the collection is dropped; then the job collects all keys anew. Readers that this process has written are not written again:
+//! most datasets of an instrument have the same keys.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{MutexGuard, PoisonError};
 
 use bson::{Bson, DateTime, Document, doc};
 use futures_util::TryStreamExt;
@@ -17,6 +19,8 @@ const KEY_BYTES_MAX: usize = 512;
 /// The maximum number of groups that a dataset adds to a key, and the maximum bytes of each. Other groups are left out.
 const GROUPS_MAX: usize = 100;
 const GROUP_BYTES_MAX: usize = 512;
+/// The maximum bytes of the readers in memory.
+const WRITTEN_BYTES_MAX: usize = 16 << 20;
 /// The key of the place of this job.
 const JOB: &str = "Dataset";
 
@@ -30,10 +34,46 @@ pub struct Batch {
 }
 
 /// The readers of a key.
-#[derive(Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 struct Readers {
     groups: BTreeSet<String>,
     is_published: bool,
+}
+
+impl Readers {
+    fn includes(&self, other: &Self) -> bool {
+        (self.is_published || !other.is_published) && self.groups.is_superset(&other.groups)
+    }
+
+    fn add(&mut self, other: &Self) {
+        self.is_published |= other.is_published;
+        self.groups.extend(other.groups.iter().cloned());
+    }
+}
+
+/// The readers that this process has written, by key, in a bounded memory.
+#[derive(Debug, Default)]
+pub(super) struct Written {
+    readers: BTreeMap<String, Readers>,
+    /// The bytes of keys and groups.
+    bytes: usize,
+}
+
+impl Written {
+    /// Leaves out the keys whose readers are written.
+    fn retain_new(&self, readers: &mut BTreeMap<String, Readers>) {
+        readers.retain(|name, new| !self.readers.get(name).is_some_and(|known| known.includes(new)));
+    }
+
+    fn add(&mut self, readers: BTreeMap<String, Readers>) {
+        for (name, new) in readers {
+            self.bytes += name.len() + new.groups.iter().map(String::len).sum::<usize>();
+            self.readers.entry(name).or_default().add(&new);
+        }
+        if self.bytes > WRITTEN_BYTES_MAX {
+            *self = Self::default();
+        }
+    }
 }
 
 impl Store {
@@ -43,8 +83,12 @@ impl Store {
     /// The server failed.
     pub async fn collect_keys(&self, now: DateTime) -> Result<Batch, Error> {
         let fields = doc! {"scientificMetadata": 1, "ownerGroup": 1, "accessGroups": 1, "isPublished": 1};
+        if !self.has_followed(JOB).await? {
+            *self.written() = Written::default();
+        }
         let datasets = self.changed(JOB, fields, now).await?;
-        let readers = readers(&datasets);
+        let mut readers = readers(&datasets);
+        self.written().retain_new(&mut readers);
         let keys: Vec<Document> = readers.iter().map(|(name, readers)| update(name, readers)).collect();
         if let Some(reason) = updates::send(&self.client, &self.keys, &keys).await? {
             return Err(
@@ -52,7 +96,12 @@ impl Store {
             );
         }
         self.followed(JOB, &datasets).await?;
-        Ok(Batch { datasets: datasets.len(), keys: readers.len() })
+        self.written().add(readers);
+        Ok(Batch { datasets: datasets.len(), keys: keys.len() })
+    }
+
+    fn written(&self) -> MutexGuard<'_, Written> {
+        self.written.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The keys that these groups may see and that begin with `prefix`, in order; all such keys without groups.
@@ -114,6 +163,29 @@ fn update(name: &str, readers: &Readers) -> Document {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn readers_that_are_written_are_left_out_and_the_memory_is_bounded() {
+        let dataset = |group: &str| doc! {"ownerGroup": group, "scientificMetadata": {"x": 1, "y": 1}};
+        let mut written = Written::default();
+        written.add(readers(&[dataset("a")]));
+        let left = |written: &Written, datasets: &[Document]| {
+            let mut readers = readers(datasets);
+            written.retain_new(&mut readers);
+            readers.len()
+        };
+        assert_eq!(left(&written, &[dataset("a")]), 0);
+        assert_eq!(left(&written, &[dataset("a"), dataset("b")]), 2);
+        let published = doc! {"ownerGroup": "a", "isPublished": true, "scientificMetadata": {"x": 1}};
+        assert_eq!(left(&written, std::slice::from_ref(&published)), 1);
+        written.add(readers(&[published.clone()]));
+        assert_eq!(left(&written, &[published]), 0);
+        let long = "g".repeat(GROUP_BYTES_MAX - 8);
+        for n in 0..WRITTEN_BYTES_MAX / GROUP_BYTES_MAX {
+            written.add(readers(&[dataset(&format!("{long}{n:08}"))]));
+        }
+        assert!(written.bytes <= WRITTEN_BYTES_MAX && left(&written, &[dataset("a")]) == 2);
+    }
 
     #[test]
     fn the_readers_of_a_key_are_those_of_its_datasets() {

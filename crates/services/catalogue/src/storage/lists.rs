@@ -5,15 +5,15 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use bson::{Document, doc};
-use futures_util::TryStreamExt;
-use futures_util::future::{join, join_all};
+use futures_util::future::try_join;
+use futures_util::{StreamExt, TryStreamExt, stream};
 use mongodb::options::{AggregateOptions, Hint};
 use serde_json::{Map, Value, json};
 
-use super::cache::{COMPUTE_MAX, Clock, Sized};
+use super::cache::{Clock, Sized};
 use super::merge::Merge;
 use super::room::Reused;
-use super::{Error, READ_MAX, Room, Store, indexes, is_too_slow, newest, room};
+use super::{Error, READ_MAX, Room, Store, indexes, is_slow, newest, room};
 use crate::Refusal;
 use crate::documents::json;
 use crate::documents::search::shown;
@@ -21,10 +21,10 @@ use crate::query::facets::{Facet, Facets};
 use crate::query::page::Cursor;
 use crate::query::{Find, under};
 
+/// The facets that a request computes at once.
+const FACETS_AT_ONCE: usize = 4;
 /// The maximum number of bytes of a facet.
 const FACET_BYTES_MAX: usize = 4 << 20;
-/// The longest time of a query for a range of dates.
-const RANGE_MAX: Duration = Duration::from_secs(1);
 
 /// A page of a list.
 #[derive(Clone, Debug, PartialEq)]
@@ -60,44 +60,32 @@ impl Store {
         };
         let reused = Reused::new(room);
         let room = |bytes: usize| reused.take(bytes);
-        if !self.plain_max.is_zero() && !self.newest.is_slow(&query) {
+        if !self.plain_max.is_zero() && !self.newest.is_slow(&query, clock()) {
             match self.read(access, &client, find, (self.plain_max, &room)).await {
-                Err(error) if is_slow(&error) => reused.again(),
+                Err(error) if is_slow(&error) => {}
                 read => return read,
             }
         }
-        let begun_ms = clock();
-        let mut range = self.newest.range(&query, begun_ms);
-        while clock() - begun_ms < READ_MAX.as_millis() as i64 {
-            let (within, most) =
-                (query.within(&client, &range), if range.is_all() { READ_MAX } else { RANGE_MAX });
-            match self.read(access, &within, find, (most, &room)).await {
-                Ok(listing) if range.is_all() || query.is_full(&listing.documents) => {
-                    self.newest.remember(&query, &range, &listing.documents);
-                    return Ok(listing);
-                }
-                Ok(_) => range.grow(),
-                Err(error) if is_slow(&error) && range.shrink() => {}
-                Err(error) => return Err(error),
-            }
-            // The documents of a page that is not full are gone, so their room serves the next one.
-            reused.again();
-        }
-        Err(Refusal::too_slow().into())
+        let read = |within: Document, max_time| {
+            // The documents of the query before are gone, so their room serves this one.
+            reused.restart();
+            let room = &room;
+            async move { self.read(access, &within, find, (max_time, room)).await }
+        };
+        self.newest.page(&query, &client, clock, read).await
     }
 
-    /// The datasets that meet the conditions of a client. `find` has the page and the client's filter without a cursor or a range. A query
-    /// has a longest time.
+    /// The datasets that meet the conditions of a client. `find` has the page and the client's filter without a cursor or a range.
     async fn read(
         &self,
         access: &Document,
         client: &Document,
         find: &Find,
-        (most, room): (Duration, Room<'_>),
+        (max_time, room): (Duration, Room<'_>),
     ) -> Result<Listing, Error> {
         let page = &find.page;
         if let Some(field) = Cursor::field(&page.sort) {
-            let merge = Merge { access, client, field, skip: page.skip, limit: page.limit, most };
+            let merge = Merge { access, client, field, skip: page.skip, limit: page.limit, max_time };
             if let Some(branches) = merge.branches(&find.filter) {
                 let merged = merge.read(self, &branches, find.projection.as_ref(), room).await?;
                 let next = merged.last.and_then(|last| Cursor::of(&last, &page.sort));
@@ -106,7 +94,7 @@ impl Store {
         }
         // The bounds of a page fit into 63 bits.
         let request = self.datasets.find(under(access, client)).skip(page.skip).limit(page.limit as i64);
-        let mut request = request.max_time(most).projection(shown(find.projection.as_ref()));
+        let mut request = request.max_time(max_time).projection(shown(find.projection.as_ref()));
         if !page.sort.is_empty() {
             request = request.sort(page.sort.clone());
         }
@@ -136,12 +124,15 @@ impl Store {
         // Without a condition the server would read all documents, not an index.
         let is_all = access.is_empty() && filter.is_empty();
         let hint = is_all.then(|| Hint::Keys(doc! {"_id": 1}));
-        let options = AggregateOptions::builder().hint(hint).max_time(COMPUTE_MAX).build();
         let datasets = self.datasets.clone();
-        let count = async move {
-            let mut groups = datasets.aggregate(stages).with_options(options).await?;
-            let count = groups.try_next().await?.map_or(0, |group| whole(&group, "count"));
-            Ok(Sized { value: count, bytes: size_of::<u64>() })
+        let count = move |max_time| {
+            let options = AggregateOptions::builder().hint(hint.clone()).max_time(max_time).build();
+            let (datasets, stages) = (datasets.clone(), stages.clone());
+            async move {
+                let mut groups = datasets.aggregate(stages).with_options(options).await?;
+                let count = groups.try_next().await?.map_or(0, |group| whole(&group, "count"));
+                Ok(Sized { value: count, bytes: size_of::<u64>() })
+            }
         };
         Ok(self.counts.answer(&key, clock, count).await?.value)
     }
@@ -157,10 +148,11 @@ impl Store {
         clock: Clock<'_>,
         room: Room<'_>,
     ) -> Result<Value, Error> {
-        let buckets = facets.each.iter().map(|facet| self.facet(access, facet, clock, room));
-        // All of them begin: after the longest wait of a request, the next one finds more answers.
-        let (total, buckets) = join(self.count(access, &facets.all, None, clock), join_all(buckets)).await;
-        let (total, buckets) = (total?, buckets.into_iter().collect::<Result<Vec<_>, _>>()?);
+        let buckets: Vec<_> =
+            facets.each.iter().map(|facet| self.facet(access, facet, clock, room)).collect();
+        let buckets = stream::iter(buckets).buffered(FACETS_AT_ONCE).try_collect::<Vec<_>>();
+        // If one of them takes longer than a request waits, the next request finds the answers of those that have begun.
+        let (total, buckets) = try_join(self.count(access, &facets.all, None, clock), buckets).await?;
         let all = if total == 0 { json!([]) } else { json!([{"totalSets": total}]) };
         let names = facets.each.iter().map(|facet| facet.name.clone());
         let body: Map<String, Value> = once(("all".to_owned(), all)).chain(names.zip(buckets)).collect();
@@ -184,26 +176,25 @@ impl Store {
         }
         let key = doc! {"stages": pipeline.clone()};
         let datasets = self.datasets.clone();
-        let buckets = async move {
-            let buckets = datasets.aggregate(pipeline).max_time(COMPUTE_MAX).await?;
-            let bytes = AtomicUsize::new(0);
-            let counted = |more| match bytes.fetch_add(more, Ordering::Relaxed) + more {
-                0..=FACET_BYTES_MAX => Ok(()),
-                _ => Err(Refusal::TooLarge),
-            };
-            let buckets = room::read(buckets, &counted).await?;
-            let value: Value = buckets.iter().map(|bucket| Value::from(json::object(bucket))).collect();
-            Ok(Sized { value, bytes: bytes.into_inner() })
+        let buckets = move |max_time| {
+            let (datasets, pipeline) = (datasets.clone(), pipeline.clone());
+            async move {
+                let buckets = datasets.aggregate(pipeline).max_time(max_time).await?;
+                let bytes = AtomicUsize::new(0);
+                let counted = |more| match bytes.fetch_add(more, Ordering::Relaxed) + more {
+                    0..=FACET_BYTES_MAX => Ok(()),
+                    _ => Err(Refusal::TooLarge),
+                };
+                let buckets = room::read(buckets, &counted).await?;
+                let value: Value = buckets.iter().map(|bucket| Value::from(json::object(bucket))).collect();
+                Ok(Sized { value, bytes: bytes.into_inner() })
+            }
         };
         let buckets = self.facets.answer(&key, clock, buckets).await?;
         // The copy of a kept answer takes memory.
         room(buckets.bytes)?;
         Ok(buckets.value)
     }
-}
-
-fn is_slow(error: &Error) -> bool {
-    matches!(error, Error::Database(error) if is_too_slow(error))
 }
 
 /// A whole number of any type that the server returns; a negative one counts as 0.

@@ -10,6 +10,7 @@ use std::time::Duration;
 use bson::{Bson, DateTime, Document, doc};
 use futures_util::{StreamExt, TryStreamExt, stream};
 
+use super::newest::names;
 use super::{Error, Room, Store, room};
 use crate::documents::search::shown;
 use crate::query::under;
@@ -40,8 +41,7 @@ pub(super) struct Merge<'a> {
     pub(super) field: &'a str,
     pub(super) skip: u64,
     pub(super) limit: u64,
-    /// The longest time of a query.
-    pub(super) most: Duration,
+    pub(super) max_time: Duration,
 }
 
 /// A page before its documents are complete.
@@ -83,7 +83,7 @@ impl Merge<'_> {
         let ids: Vec<&str> = page.iter().map(|key| key.id.as_str()).collect();
         // The access is checked again: it may have changed since the keys were read.
         let filter = doc! {"$and": [{"_id": {"$in": &ids}}, under(self.access, self.client)]};
-        let request = store.datasets.find(filter).projection(shown(projection)).max_time(self.most);
+        let request = store.datasets.find(filter).projection(shown(projection)).max_time(self.max_time);
         let mut documents = room::read(request.await?, room).await?;
         let place =
             |document: &Document| ids.iter().position(|id| document.get_str("_id").is_ok_and(|it| it == *id));
@@ -98,7 +98,7 @@ impl Merge<'_> {
         let found = store.datasets.find(under(branch, self.client)).sort(doc! {self.field: -1, "_id": -1});
         // The bound of the keys fits into 63 bits.
         let found = found.limit((self.skip + self.limit) as i64).projection(doc! {"_id": 1, self.field: 1});
-        let found = room::read(found.max_time(self.most).await?, room).await?;
+        let found = room::read(found.max_time(self.max_time).await?, room).await?;
         let key = |document: &Document| {
             let at = document.get_datetime(self.field).ok().copied();
             Some(Key { at, id: document.get_str("_id").ok()?.to_owned() })
@@ -118,14 +118,6 @@ fn split(condition: &Document) -> Vec<Document> {
     }
 }
 
-/// Whether a filter tests a field at any depth.
-fn names(filter: &Document, field: &str) -> bool {
-    filter.iter().any(|(name, value)| {
-        let inner = |value: &Bson| value.as_document().is_some_and(|inner| names(inner, field));
-        name == field || inner(value) || value.as_array().is_some_and(|items| items.iter().any(inner))
-    })
-}
-
 /// The keys of a page: each once, the newest first.
 fn page(mut keys: Vec<Key>, skip: u64, limit: u64) -> Vec<Key> {
     let mut seen = HashSet::new();
@@ -139,7 +131,7 @@ mod tests {
     use super::*;
 
     fn merge<'a>(access: &'a Document, client: &'a Document, skip: u64) -> Merge<'a> {
-        Merge { access, client, field: "createdAt", skip, limit: 25, most: Duration::MAX }
+        Merge { access, client, field: "createdAt", skip, limit: 25, max_time: Duration::MAX }
     }
 
     #[test]

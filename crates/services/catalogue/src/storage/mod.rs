@@ -25,6 +25,7 @@ mod updates;
 pub use blocks::BlockWriter;
 pub use cache::Clock;
 pub use error::Error;
+use error::is_slow;
 pub(crate) use error::{is_bad_query, is_too_slow};
 pub use files::Files;
 pub use keys::Batch;
@@ -32,7 +33,7 @@ pub use lists::Listing;
 pub use room::Room;
 pub use sizes::Sizes;
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bson::{Document, doc};
@@ -48,7 +49,7 @@ pub type Check<'a> = &'a (dyn Fn(&Document) -> Result<(), Refusal> + Send + Sync
 /// The attempts at a write while others change the dataset.
 const ACCESS_ATTEMPTS_MAX: u32 = 5;
 /// The longest time of a read on the server.
-const READ_MAX: Duration = Duration::from_secs(10);
+pub(crate) const READ_MAX: Duration = Duration::from_secs(10);
 
 /// The time after which a page of the newest datasets is read by ranges of dates.
 const PLAIN_MAX: Duration = Duration::from_millis(250);
@@ -85,6 +86,7 @@ pub struct Store {
     /// The longest time of a page's first query.
     plain_max: Duration,
     spans: Arc<follow::Spans>,
+    written: Arc<Mutex<keys::Written>>,
     counts: Arc<Cache<u64>>,
     facets: Arc<Cache<serde_json::Value>>,
 }
@@ -129,6 +131,7 @@ impl Store {
             newest: Arc::default(),
             plain_max: PLAIN_MAX,
             spans: Arc::default(),
+            written: Arc::default(),
             counts: Arc::default(),
             facets: Arc::default(),
         }

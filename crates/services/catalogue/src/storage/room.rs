@@ -35,7 +35,7 @@ impl<'a> Reused<'a> {
     }
 
     /// Begins another attempt.
-    pub(super) fn again(&self) {
+    pub(super) fn restart(&self) {
         self.bytes.lock().unwrap_or_else(PoisonError::into_inner).0 = 0;
     }
 }

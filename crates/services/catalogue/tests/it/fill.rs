@@ -14,16 +14,22 @@ const ORDER: Fill = Fill { seed: 1, end_ms: NOW_MS, datasets: 1_200, fields: 2 }
 /// A fill that was interrupted sends the incomplete batches again, and changes nothing that exists.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_interrupted_fill_continues() {
-    let inserts: Arc<AtomicUsize> = Arc::default();
-    let counted = inserts.clone();
-    let database = server::watched("fill_continued", move |started| {
-        counted.fetch_add(usize::from(started.command_name == "insert"), Ordering::Relaxed);
+    let (inserts, late): (Arc<AtomicUsize>, Arc<AtomicUsize>) = Default::default();
+    let (counted, counted_late) = (inserts.clone(), late.clone());
+    let database = server::watched("fill_continued", move |started| match started.command_name.as_str() {
+        "insert" => _ = counted.fetch_add(1, Ordering::Relaxed),
+        "createIndexes" if counted.load(Ordering::Relaxed) > 0 => {
+            counted_late.fetch_add(1, Ordering::Relaxed);
+        }
+        _ => (),
     });
     let database = database.await;
     let mut said = Vec::new();
     fill(&database, &ORDER, &mut |message| said.push(message)).await.unwrap();
-    assert_eq!((said.len(), inserts.swap(0, Ordering::Relaxed)), (0, 3));
+    assert_eq!((said.len(), late.load(Ordering::Relaxed), inserts.swap(0, Ordering::Relaxed)), (0, 0, 3));
     let datasets = database.collection::<Document>("Dataset");
+    let indexes = datasets.list_index_names().await.unwrap();
+    assert!(indexes.len() > 20 && indexes.iter().any(|name| name.contains("Grams")), "{indexes:?}");
     let whole = datasets.find_one(doc! {"_id": "PID.SAMPLE.PREFIX/predefined_700"}).await.unwrap().unwrap();
     datasets
         .delete_many(

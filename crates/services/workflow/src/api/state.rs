@@ -2,6 +2,7 @@
 
 use plimsoll_service::metrics::Page;
 use plimsoll_workflow::port::Store as _;
+use tokio::sync::Semaphore;
 
 use crate::engine::Engine;
 use crate::settings::RequestLimits;
@@ -15,6 +16,8 @@ pub struct State {
     pub engine: Engine,
     /// The limits of a single request.
     pub limits: RequestLimits,
+    /// Places for requests that wait for a change: a part of those for all requests.
+    pub waits: Semaphore,
 }
 
 impl plimsoll_service::State for State {

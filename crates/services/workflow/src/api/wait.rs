@@ -1,6 +1,7 @@
 //! Serves `GET /api/instances/{instance}/wait`: the next change of an instance.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::http::{Method, StatusCode};
 use plimsoll_service::openapi::{in_path, in_query, responses};
@@ -23,7 +24,7 @@ impl Endpoint<State> for Wait {
     const NAME: &'static str = "wait";
     const SCOPE: Option<Scope> = Some(crate::scopes::READ);
     const TAKES: Takes = Takes::Nothing;
-    const REFUSES: &'static [Kind] = &[Kind::NotFound];
+    const REFUSES: &'static [Kind] = &[Kind::NotFound, Kind::Busy];
 
     async fn answer(context: Arc<Context>, call: Call) -> Answer {
         let query = call.query(&["after", "for"])?;
@@ -37,7 +38,17 @@ impl Endpoint<State> for Wait {
                 format!("must be {most} at most: ask again after each answer"),
             ));
         }
-        let found = context.state.engine.wait_for_change(instance, after, wait.duration()).await;
+        let Ok(_place) = context.state.waits.try_acquire() else {
+            return Err(
+                Problem::new(Kind::Busy, "too many requests wait for a change: retry later").retry_after(1)
+            );
+        };
+        let engine = &context.state.engine;
+        let found = tokio::select! {
+            found = engine.wait_for_change(instance, after, wait.duration()) => found,
+            // The answer must not hold up the stop.
+            () = context.stopping() => engine.wait_for_change(instance, after, Duration::ZERO).await,
+        };
         let record = found.map_err(problems::of_client)?.ok_or_else(|| request::unknown(instance))?;
         let instance = shown(&context, &record).await?;
         Ok(reply::json(StatusCode::OK, &serde_json::to_value(instance).unwrap_or_default()))
@@ -51,7 +62,7 @@ impl Endpoint<State> for Wait {
             "parameters": [
                 in_path("instance", "The id."),
                 in_query("after", "The known version (default 0, which answers at once)."),
-                in_query("for", "The longest wait, such as 5s: at most 20s, which is the default."),
+                in_query("for", "The longest wait, such as 5s. At most and by default 20s, or two thirds of the longest request."),
             ],
             "responses": responses(&[(200, "The instance.", Some("Instance"))]),
         })

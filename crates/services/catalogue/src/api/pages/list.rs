@@ -1,6 +1,7 @@
 //! Serves `GET /`: a searchable list of datasets, the newest first.
 
 use bson::{Document, doc};
+use futures_util::future::join;
 use maud::{Markup, html};
 use plimsoll_service::Routes;
 use plimsoll_service::page::encoded;
@@ -42,7 +43,8 @@ struct List {
     datasets: Vec<Map<String, Value>>,
     /// `None`: it is being computed.
     count: Option<u64>,
-    facets: Option<Value>,
+    /// `None`: they are being computed. `Some(None)`: the request asks for none.
+    facets: Option<Option<Value>>,
     next: Option<String>,
 }
 
@@ -61,20 +63,27 @@ async fn list(request: Request) -> Result<Shown, Refusal> {
     let (access, clock) = (state.rules.read_filter(&request.caller), || request.now().timestamp_millis());
     let room = |bytes| request.take(bytes);
     let page = state.store.list(&access, &query, after.as_ref(), &clock, &room).await?;
-    let count = match state.store.count(&access, &query.filter, Some(COUNT_MAX), &clock).await {
-        Err(Error::Refused(Refusal::Computing)) => None,
-        count => Some(count?),
-    };
-    let facets = match request.parameter("values") {
-        None => None,
-        Some(_) => {
-            let facets = facets::translate(Some(&fields), Some(COUNTED))?;
-            Some(state.store.facets(&access, &facets, &clock, &room).await?)
+    let count = state.store.count(&access, &query.filter, Some(COUNT_MAX), &clock);
+    let facets = async {
+        if request.parameter("values").is_none() {
+            return Ok(None);
         }
+        let facets = facets::translate(Some(&fields), Some(COUNTED))?;
+        state.store.facets(&access, &facets, &clock, &room).await.map(Some)
     };
+    let (count, facets) = join(count, facets).await;
+    let (count, facets) = (computed(count)?, computed(facets)?);
     let datasets = page.documents.iter().map(|document| show(document, Version::V4)).collect();
     let list = List { search, datasets, count, facets, next: page.next.map(|next| next.text()) };
     Ok(Shown { title: "Datasets".to_owned(), content: content(&list) })
+}
+
+/// A computed value; `None` if it is being computed.
+fn computed<T>(value: Result<T, Error>) -> Result<Option<T>, Error> {
+    match value {
+        Err(Error::Refused(Refusal::Computing)) => Ok(None),
+        value => value.map(Some),
+    }
 }
 
 fn shown_fields() -> Document {
@@ -112,7 +121,11 @@ fn content(list: &List) -> Markup {
         h1 { "Datasets" }
         (form(&list.search))
         p { (counted(list.count)) " · " a href=(list.search.address("values", "on")) { "Count values" } }
-        @if let Some(facets) = &list.facets { (values(&list.search, facets)) }
+        @match &list.facets {
+            Some(None) => {}
+            Some(Some(facets)) => (values(&list.search, facets)),
+            None => p { "The values are being counted. Load the page again to see them." },
+        }
         table.rows {
             thead { tr { th { "Dataset" } th { "Type" } th { "Owner" } th { "Created" } th.number { "Files" } th.number { "Bytes" } } }
             tbody { @for dataset in &list.datasets { (line(dataset)) } }
@@ -195,12 +208,23 @@ mod tests {
             search: Search::default().with(0, hostile),
             datasets: vec![dataset.as_object().unwrap().clone()],
             count: Some(1),
-            facets: Some(json!([{"type": [{"_id": hostile, "count": 1}, {"_id": null, "count": 2}]}])),
+            facets: Some(Some(json!([{"type": [{"_id": hostile, "count": 1}, {"_id": null, "count": 2}]}]))),
             next: Some(hostile.into()),
         };
         let html = content(&list).into_string();
         assert!(!html.contains("<script"), "{html}");
         let link = "/datasets/%3Cscript%3E%22%26%2F";
         assert!(html.contains(link) && html.contains("type=%3Cscript%3E%22%26%2F&amp;values=on"), "{html}");
+    }
+
+    #[test]
+    fn a_list_without_its_counts_says_that_they_are_computed() {
+        assert_eq!(computed(Ok(5)).unwrap(), Some(5));
+        assert_eq!(computed::<u64>(Err(Refusal::Computing.into())).unwrap(), None);
+        assert!(computed::<u64>(Err(Refusal::Unavailable.into())).is_err());
+        let list =
+            List { search: Search::default(), datasets: Vec::new(), count: None, facets: None, next: None };
+        let html = content(&list).into_string();
+        assert!(html.contains("are being counted") && html.contains("values are being counted"), "{html}");
     }
 }
