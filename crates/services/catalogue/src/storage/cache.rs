@@ -10,8 +10,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bson::Document;
+use plimsoll_service::Clock as ServiceClock;
 use tokio::sync::{Semaphore, watch};
-use tokio::time::{Instant, timeout};
+use tokio::time::timeout;
 
 use super::{Error, READ_MAX, is_slow};
 use crate::Refusal;
@@ -53,15 +54,15 @@ pub(super) struct Sized<V> {
 }
 
 /// Answers by query.
-#[derive(Debug)]
 pub(super) struct Cache<V>(Arc<Shared<V>>);
 
-#[derive(Debug)]
 struct Shared<V> {
     kept: Mutex<HashMap<Vec<u8>, Kept<V>>>,
     flights: Mutex<HashMap<Vec<u8>, Flight<V>>>,
     queries: Semaphore,
     long: Semaphore,
+    /// The time on the monotonic clock, in nanoseconds.
+    now_ns: Box<dyn Fn() -> u64 + Send + Sync>,
 }
 
 /// A query under way.
@@ -95,8 +96,16 @@ impl<V> Kept<V> {
 
 impl<V> Default for Cache<V> {
     fn default() -> Self {
+        let clock = ServiceClock::start();
+        Self::new(move || clock.now_ns())
+    }
+}
+
+impl<V> Cache<V> {
+    fn new(now_ns: impl Fn() -> u64 + Send + Sync + 'static) -> Self {
         let (queries, long) = (Semaphore::new(QUERIES_MAX), Semaphore::new(LONG_MAX));
-        Self(Arc::new(Shared { kept: Mutex::default(), flights: Mutex::default(), queries, long }))
+        let (kept, flights) = (Mutex::default(), Mutex::default());
+        Self(Arc::new(Shared { kept, flights, queries, long, now_ns: Box::new(now_ns) }))
     }
 }
 
@@ -214,15 +223,17 @@ impl<V: Clone> Shared<V> {
     where
         W: Future<Output = Result<Sized<V>, Error>>,
     {
-        let asked = Instant::now();
+        let asked_ns = (self.now_ns)();
         // The semaphore is never closed.
         let _permit = permits.acquire().await;
         if !is_wanted() {
             return None;
         }
-        let (waited, begun) = (asked.elapsed(), Instant::now());
+        let begun_ns = (self.now_ns)();
         let answer = work().await;
-        Some(Computed { answer, took: begun.elapsed(), waited })
+        let between = |from_ns: u64, to_ns: u64| Duration::from_nanos(to_ns.saturating_sub(from_ns));
+        let took = between(begun_ns, (self.now_ns)());
+        Some(Computed { answer, took, waited: between(asked_ns, begun_ns) })
     }
 
     fn fresh(&self, key: &[u8], now_ms: i64) -> Option<Result<Sized<V>, Error>> {
@@ -279,6 +290,7 @@ fn key(query: &Document) -> Option<Vec<u8>> {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
     use std::sync::atomic::{AtomicU32, Ordering};
 
     use bson::doc;
@@ -288,19 +300,20 @@ mod tests {
     use super::super::error::too_slow;
     use super::*;
 
+    type Answer = Result<Sized<i64>, Error>;
+
+    std::thread_local! {
+        /// The monotonic clock of a test: it moves with its work.
+        static NOW_NS: Cell<u64> = const { Cell::new(0) };
+    }
+
     const QUICK: Duration = SLOW.saturating_sub(Duration::from_millis(1));
 
-    fn sized(value: i64) -> Result<Sized<i64>, Error> {
+    fn sized(value: i64) -> Answer {
         Ok(Sized { value, bytes: 8 })
     }
 
-    fn put(
-        cache: &Cache<i64>,
-        query: &Document,
-        answer: Result<Sized<i64>, Error>,
-        at_ms: i64,
-        took: Duration,
-    ) {
+    fn put(cache: &Cache<i64>, query: &Document, answer: Answer, at_ms: i64, took: Duration) {
         let waited = Duration::from_secs(5);
         cache.0.put(&key(query).unwrap(), &Computed { answer, took, waited }, at_ms - 5_000);
     }
@@ -313,14 +326,16 @@ mod tests {
     fn work(
         took: Duration,
         runs: &Arc<AtomicU32>,
-        answer: fn() -> Result<Sized<i64>, Error>,
-    ) -> impl Fn(Duration) -> BoxFuture<'static, Result<Sized<i64>, Error>> + Send + Sync + 'static {
+        answer: fn() -> Answer,
+    ) -> impl Fn(Duration) -> BoxFuture<'static, Answer> + Send + Sync + 'static {
         let runs = runs.clone();
         move |max_time| {
             let runs = runs.clone();
             let work = async move {
                 runs.fetch_add(1, Ordering::Relaxed);
+                let end_ns = NOW_NS.get() + took.min(max_time).as_nanos() as u64;
                 sleep(took.min(max_time)).await;
+                NOW_NS.set(NOW_NS.get().max(end_ns));
                 if took > max_time { Err(too_slow()) } else { answer() }
             };
             Box::pin(work)
@@ -329,7 +344,7 @@ mod tests {
 
     #[test]
     fn an_answer_is_kept_for_a_time_that_depends_on_its_computing_time() {
-        let cache = Cache::default();
+        let cache = Cache::new(|| NOW_NS.get());
         put(&cache, &doc! {"a": 1}, sized(5), 1_000, QUICK);
         assert_eq!(get(&cache, &doc! {"a": 1}, 1_000), None, "it was quick");
         for (took, fresh_ms) in
@@ -349,7 +364,7 @@ mod tests {
 
     #[test]
     fn the_memory_is_bounded_in_answers_and_bytes() {
-        let cache = Cache::default();
+        let cache = Cache::new(|| NOW_NS.get());
         for n in 0..3_000 {
             put(&cache, &doc! {"a": n}, sized(n), 0, SLOW);
         }
@@ -366,10 +381,9 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn requests_for_one_slow_answer_compute_it_once_and_a_failure_is_kept() {
-        let answers: [(fn() -> Result<Sized<i64>, Error>, _); 2] =
-            [(|| sized(7), Some(7)), (|| Err(too_slow()), None)];
+        let answers: [(fn() -> Answer, _); 2] = [(|| sized(7), Some(7)), (|| Err(too_slow()), None)];
         for (answer, expected) in answers {
-            let (cache, runs) = (Cache::default(), Arc::default());
+            let (cache, runs) = (Cache::new(|| NOW_NS.get()), Arc::default());
             let query = doc! {"a": 1};
             // A query that takes too long fails twice: quickly, and among the long ones.
             let ask = || cache.answer(&query, &|| 0, work(SLOW, &runs, answer));
@@ -384,7 +398,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_quick_answer_of_another_request_is_not_shared() {
-        let (cache, runs) = (Cache::default(), Arc::default());
+        let (cache, runs) = (Cache::new(|| NOW_NS.get()), Arc::default());
         let query = doc! {"a": 1};
         let ask = || cache.answer(&query, &|| 0, work(QUICK, &runs, || sized(7)));
         let (first, second) = tokio::join!(ask(), ask());
@@ -396,7 +410,7 @@ mod tests {
     async fn an_answer_serves_while_it_is_computed_again_but_not_for_long() {
         let query = doc! {"a": 1};
         for (age_ms, served) in [(FRESH_MS - 1, 5), (FRESH_MS, 5), (2 * FRESH_MS - 1, 5), (2 * FRESH_MS, 6)] {
-            let (cache, runs) = (Cache::default(), Arc::default());
+            let (cache, runs) = (Cache::new(|| NOW_NS.get()), Arc::default());
             put(&cache, &query, sized(5), 0, SLOW);
             let answer = cache.answer(&query, &|| age_ms, work(SLOW, &runs, || sized(6))).await;
             assert_eq!(answer.unwrap().value, served, "{age_ms}");
@@ -413,7 +427,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn an_answer_is_computed_to_its_end_although_its_requests_have_left() {
-        let (cache, runs) = (Cache::default(), Arc::default());
+        let (cache, runs) = (Cache::new(|| NOW_NS.get()), Arc::default());
         let query = doc! {"a": 1};
         let ask = || cache.answer(&query, &|| 0, work(WAIT_MAX * 3 / 2, &runs, || sized(7)));
         assert!(timeout(2 * QUICK_MAX, ask()).await.is_err(), "the client leaves");
@@ -425,7 +439,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn work_that_panics_refuses_its_requests_and_the_next_one_tries_again() {
-        let (cache, runs) = (Cache::default(), Arc::default());
+        let (cache, runs) = (Cache::new(|| NOW_NS.get()), Arc::default());
         let query = doc! {"a": 1};
         let refused = cache.answer(&query, &|| 0, work(SLOW, &runs, || panic!("as planned"))).await;
         assert!(matches!(refused, Err(Error::Refused(Refusal::Unavailable))), "{refused:?}");
@@ -435,7 +449,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn answers_under_way_are_bounded_and_those_that_no_request_wants_are_not_begun() {
-        let (cache, runs) = (Cache::default(), Arc::default());
+        let (cache, runs) = (Cache::new(|| NOW_NS.get()), Arc::default());
         let ask = async |n: i64| {
             cache.answer(&doc! {"a": n}, &|| 0, work(Duration::from_secs(100), &runs, || sized(7))).await
         };
@@ -449,7 +463,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn an_answer_without_a_key_is_computed_for_its_request_alone_and_within_its_time() {
-        let (cache, runs) = (Cache::default(), Arc::default());
+        let (cache, runs) = (Cache::new(|| NOW_NS.get()), Arc::default());
         let query = doc! {"a": "x".repeat(KEY_BYTES_MAX)};
         for (took, expected) in [(READ_MAX - SLOW, Some(7)), (READ_MAX + SLOW, None)] {
             let answer = cache.answer(&query, &|| 0, work(took, &runs, || sized(7))).await;

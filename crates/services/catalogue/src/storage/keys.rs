@@ -178,7 +178,7 @@ mod tests {
         assert_eq!(left(&written, &[dataset("a"), dataset("b")]), 2);
         let published = doc! {"ownerGroup": "a", "isPublished": true, "scientificMetadata": {"x": 1}};
         assert_eq!(left(&written, std::slice::from_ref(&published)), 1);
-        written.add(readers(&[published.clone()]));
+        written.add(readers(std::slice::from_ref(&published)));
         assert_eq!(left(&written, &[published]), 0);
         let long = "g".repeat(GROUP_BYTES_MAX - 8);
         for n in 0..WRITTEN_BYTES_MAX / GROUP_BYTES_MAX {

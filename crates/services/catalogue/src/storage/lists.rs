@@ -13,7 +13,7 @@ use serde_json::{Map, Value, json};
 use super::cache::{Clock, Sized};
 use super::merge::Merge;
 use super::room::Reused;
-use super::{Error, READ_MAX, Room, Store, indexes, is_slow, newest, room};
+use super::{Error, Listing, READ_MAX, Room, Store, indexes, is_slow, newest, room};
 use crate::Refusal;
 use crate::documents::json;
 use crate::documents::search::shown;
@@ -25,15 +25,6 @@ use crate::query::{Find, under};
 const FACETS_AT_ONCE: usize = 4;
 /// The maximum number of bytes of a facet.
 const FACET_BYTES_MAX: usize = 4 << 20;
-
-/// A page of a list.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Listing {
-    /// The stored documents.
-    pub documents: Vec<Document>,
-    /// The cursor after the last document, if a cursor can page the list and the page is full.
-    pub next: Option<Cursor>,
-}
 
 impl Store {
     /// The datasets of a query that the access part admits, from the start or after a cursor.

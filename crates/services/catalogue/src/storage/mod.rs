@@ -29,7 +29,6 @@ use error::is_slow;
 pub(crate) use error::{is_bad_query, is_too_slow};
 pub use files::Files;
 pub use keys::Batch;
-pub use lists::Listing;
 pub use room::Room;
 pub use sizes::Sizes;
 
@@ -41,6 +40,7 @@ use mongodb::{Client, Collection, Database};
 use tokio::sync::Semaphore;
 
 use crate::Refusal;
+use crate::query::page::Cursor;
 use cache::Cache;
 
 /// Decides whether the caller may still change a dataset, whose access has changed since it was read.
@@ -61,6 +61,15 @@ pub enum Transactions {
     Used,
     /// The server has none: changes of several documents take several steps.
     Missing,
+}
+
+/// A page of a list.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Listing {
+    /// The stored documents.
+    pub documents: Vec<Document>,
+    /// The cursor after the last document, if a cursor can page the list and the page is full.
+    pub next: Option<Cursor>,
 }
 
 /// The catalogue in a database. Clones share it.

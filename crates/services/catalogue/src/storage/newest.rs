@@ -12,8 +12,7 @@ use std::time::Duration;
 use bson::{Bson, DateTime, Document, doc};
 
 use super::cache::Clock;
-use super::lists::Listing;
-use super::{Error, READ_MAX, is_slow};
+use super::{Error, Listing, READ_MAX, is_slow};
 use crate::documents::search::GRAMS;
 use crate::query::page::{Cursor, KEYSET, Page};
 
@@ -117,7 +116,7 @@ impl Query {
     }
 
     /// The moment before which the range lies. A cursor of a client may name any date.
-    fn from_ms(&self, now_ms: i64) -> i64 {
+    fn start_ms(&self, now_ms: i64) -> i64 {
         self.from.map_or(now_ms, |from| from.timestamp_millis().min(now_ms))
     }
 
@@ -224,7 +223,7 @@ impl Newest {
         if !(0..SLOW_MS).contains(&(now_ms - slow.at_ms)) {
             slow.at_ms = now_ms;
         }
-        let from_ms = query.from_ms(now_ms);
+        let from_ms = query.start_ms(now_ms);
         let span_ms = match slow.last {
             Last::Unknown => SPAN_MS,
             Last::End(end) => from_ms.saturating_sub(end.timestamp_millis()).max(1),
