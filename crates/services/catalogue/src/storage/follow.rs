@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use bson::{Bson, DateTime, Document, doc};
 
@@ -17,6 +18,11 @@ const LAG_MS: i64 = 5_000;
 
 /// The first span of time that a job reads at once, in milliseconds.
 const SPAN_MS: i64 = 60_000;
+
+/// The longest time of a query for a span. The embedded server answers few other queries during a long one.
+const SPAN_MAX: Duration = Duration::from_secs(1);
+/// The divisor of a span that took too long: the first spans of a filled catalogue are years.
+const SHRINKS: i64 = 8;
 
 /// The span of time in which each job finds about one batch.
 pub(super) type Spans = Mutex<HashMap<String, i64>>;
@@ -72,9 +78,10 @@ impl Store {
             let left_ms = before.timestamp_millis().saturating_sub(place.at.timestamp_millis());
             let read_ms = span_ms.min(most_ms).min(left_ms);
             let end = DateTime::from_millis(place.at.timestamp_millis().saturating_add(read_ms));
-            let datasets = match self.batch(place.condition(end), &fields).await {
+            let max_time = if read_ms > 1 { SPAN_MAX } else { READ_MAX };
+            let datasets = match self.batch(place.condition(end), &fields, max_time).await {
                 Err(Error::Database(error)) if read_ms > 1 && is_too_slow(&error) => {
-                    most_ms = read_ms / 2;
+                    most_ms = (read_ms / SHRINKS).max(1);
                     continue;
                 }
                 read => read?,
@@ -101,9 +108,14 @@ impl Store {
     }
 
     /// The first datasets that meet a condition, in the order of their changes.
-    async fn batch(&self, filter: Document, fields: &Document) -> Result<Vec<Document>, Error> {
+    async fn batch(
+        &self,
+        filter: Document,
+        fields: &Document,
+        max_time: Duration,
+    ) -> Result<Vec<Document>, Error> {
         let found = self.datasets.find(filter).sort(doc! {"updatedAt": 1, "_id": 1}).limit(DATASETS_MAX);
-        let mut found = found.projection(fields.clone()).max_time(READ_MAX).await?;
+        let mut found = found.projection(fields.clone()).max_time(max_time).await?;
         let (mut datasets, mut bytes) = (Vec::new(), 0);
         while bytes < BATCH_BYTES_MAX && found.advance().await? {
             bytes += found.current().as_bytes().len();
