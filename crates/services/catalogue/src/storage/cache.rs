@@ -147,8 +147,9 @@ impl<V: Clone + Send + Sync + 'static> Cache<V> {
             // A quick answer of another request may lack the last change of this one.
             (Some(computed), Some(work)) if computed.took < SLOW => self.alone(work).await,
             (Some(computed), _) => computed.answer,
-            // The work has panicked.
-            (None, _) => Err(Refusal::Unavailable.into()),
+            // The work has panicked, or it was given up just before this request joined it.
+            (None, Some(work)) => self.alone(work).await,
+            (None, None) => Err(Refusal::Unavailable.into()),
         }
     }
 

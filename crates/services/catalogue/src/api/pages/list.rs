@@ -41,9 +41,9 @@ pub(super) fn add(routes: Routes<State>) -> Routes<State> {
 struct List {
     search: Search,
     datasets: Vec<Map<String, Value>>,
-    /// `None`: it is being computed.
+    /// `None`: it is unknown.
     count: Option<u64>,
-    /// `None`: they are being computed. `Some(None)`: the request asks for none.
+    /// `None`: they are unknown. `Some(None)`: the request asks for none.
     facets: Option<Option<Value>>,
     next: Option<String>,
 }
@@ -78,10 +78,10 @@ async fn list(request: Request) -> Result<Shown, Refusal> {
     Ok(Shown { title: "Datasets".to_owned(), content: content(&list) })
 }
 
-/// A computed value; `None` if it is being computed.
+/// A computed value; `None` if it is being computed, or takes too long.
 fn computed<T>(value: Result<T, Error>) -> Result<Option<T>, Error> {
     match value {
-        Err(Error::Refused(Refusal::Computing)) => Ok(None),
+        Err(Error::Refused(Refusal::Computing | Refusal::BadRequest(_))) => Ok(None),
         value => value.map(Some),
     }
 }
@@ -124,7 +124,7 @@ fn content(list: &List) -> Markup {
         @match &list.facets {
             Some(None) => {}
             Some(Some(facets)) => (values(&list.search, facets)),
-            None => p { "The values are being counted. Load the page again to see them." },
+            None => p { "The values are not counted yet. Load the page again later." },
         }
         table.rows {
             thead { tr { th { "Dataset" } th { "Type" } th { "Owner" } th { "Created" } th.number { "Files" } th.number { "Bytes" } } }
@@ -137,7 +137,7 @@ fn content(list: &List) -> Markup {
 
 fn counted(count: Option<u64>) -> String {
     match count {
-        None => "The datasets are being counted".to_owned(),
+        None => "The number of datasets is not known yet".to_owned(),
         Some(1) => "1 dataset".to_owned(),
         Some(count) if count >= u64::from(COUNT_MAX) => format!("{count} datasets or more"),
         Some(count) => format!("{count} datasets"),
@@ -218,13 +218,15 @@ mod tests {
     }
 
     #[test]
-    fn a_list_without_its_counts_says_that_they_are_computed() {
+    fn a_list_without_its_counts_says_so() {
         assert_eq!(computed(Ok(5)).unwrap(), Some(5));
-        assert_eq!(computed::<u64>(Err(Refusal::Computing.into())).unwrap(), None);
+        for refusal in [Refusal::Computing, Refusal::too_slow(std::time::Duration::from_secs(30))] {
+            assert_eq!(computed::<u64>(Err(refusal.into())).unwrap(), None);
+        }
         assert!(computed::<u64>(Err(Refusal::Unavailable.into())).is_err());
         let list =
             List { search: Search::default(), datasets: Vec::new(), count: None, facets: None, next: None };
         let html = content(&list).into_string();
-        assert!(html.contains("are being counted") && html.contains("values are being counted"), "{html}");
+        assert!(html.contains("not known yet") && html.contains("not counted yet"), "{html}");
     }
 }
