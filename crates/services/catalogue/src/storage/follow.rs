@@ -44,12 +44,13 @@ impl Place {
         Some(Self { at: *progress.get_datetime("at").ok()?, after: progress.get("after")?.clone() })
     }
 
-    /// The datasets after this place, up to a time.
-    fn condition(&self, end: DateTime) -> Document {
-        doc! {
-            "updatedAt": {"$gte": self.at, "$lte": end},
-            "$or": [{"updatedAt": {"$gt": self.at}}, {"_id": {"$gt": &self.after}}],
-        }
+    /// The datasets after this place, up to a time, in order: those of the same moment, and the later ones. One query with a choice (`$or`) of
+    /// both would read all datasets on the embedded server.
+    fn conditions(&self, end: DateTime) -> [Document; 2] {
+        [
+            doc! {"updatedAt": self.at, "_id": {"$gt": &self.after}},
+            doc! {"updatedAt": {"$gt": self.at, "$lte": end}},
+        ]
     }
 }
 
@@ -79,7 +80,7 @@ impl Store {
             let read_ms = span_ms.min(most_ms).min(left_ms);
             let end = DateTime::from_millis(place.at.timestamp_millis().saturating_add(read_ms));
             let max_time = if read_ms > 1 { SPAN_MAX } else { READ_MAX };
-            let datasets = match self.batch(place.condition(end), &fields, max_time).await {
+            let datasets = match self.batch(place.conditions(end), &fields, max_time).await {
                 Err(Error::Database(error)) if read_ms > 1 && is_too_slow(&error) => {
                     most_ms = (read_ms / SHRINKS).max(1);
                     continue;
@@ -107,19 +108,25 @@ impl Store {
         Ok(self.progress.find_one(doc! {"_id": job}).max_time(READ_MAX).await?.is_some())
     }
 
-    /// The first datasets that meet a condition, in the order of their changes.
+    /// The first datasets that meet one condition after the other, in the order of their changes.
     async fn batch(
         &self,
-        filter: Document,
+        filters: [Document; 2],
         fields: &Document,
         max_time: Duration,
     ) -> Result<Vec<Document>, Error> {
-        let found = self.datasets.find(filter).sort(doc! {"updatedAt": 1, "_id": 1}).limit(DATASETS_MAX);
-        let mut found = found.projection(fields.clone()).max_time(max_time).await?;
         let (mut datasets, mut bytes) = (Vec::new(), 0);
-        while bytes < BATCH_BYTES_MAX && found.advance().await? {
-            bytes += found.current().as_bytes().len();
-            datasets.push(found.deserialize_current()?);
+        for filter in filters {
+            let left = DATASETS_MAX - datasets.len() as i64;
+            if left == 0 || bytes >= BATCH_BYTES_MAX {
+                break;
+            }
+            let found = self.datasets.find(filter).sort(doc! {"updatedAt": 1, "_id": 1}).limit(left);
+            let mut found = found.projection(fields.clone()).max_time(max_time).await?;
+            while bytes < BATCH_BYTES_MAX && found.advance().await? {
+                bytes += found.current().as_bytes().len();
+                datasets.push(found.deserialize_current()?);
+            }
         }
         Ok(datasets)
     }
