@@ -150,6 +150,7 @@ mod tests {
     use bson::DateTime;
     use serde_json::json;
 
+    use super::super::under;
     use super::*;
 
     #[track_caller]
@@ -167,6 +168,16 @@ mod tests {
         .unwrap();
         assert_eq!(find.filter, doc! {"_id": "PID.SAMPLE.PREFIX/predefined_12345"});
         assert_eq!(find.page.sort, doc! {"creationTime": -1, "_id": -1});
+    }
+
+    #[test]
+    fn no_filter_has_an_empty_part() {
+        let (none, own, client) = (doc! {}, doc! {"isPublished": true}, doc! {"type": "raw"});
+        assert_eq!(under(&none, &none), none);
+        assert_eq!(under(&none, &client), client);
+        assert_eq!(under(&own, &none), doc! {"$and": [&own]});
+        assert_eq!(under(&own, &client), doc! {"$and": [&client, &own]});
+        assert_eq!(all(vec![none, client.clone()]), client);
     }
 
     #[test]

@@ -81,13 +81,14 @@ impl Find {
 }
 
 /// The filter of a query: both the client's conditions and the caller's access. The client's come first, because they leave fewer datasets:
-/// a server may choose its index by the first condition.
+/// a server may choose its index by the first condition. An access to everything is no condition: the embedded server reads all documents for an
+/// empty part of an `$and`.
 #[must_use]
 pub fn under(access: &Document, client: &Document) -> Document {
-    if client.is_empty() {
-        doc! {"$and": [access]}
-    } else {
-        doc! {"$and": [client, access]}
+    match (access.is_empty(), client.is_empty()) {
+        (true, _) => client.clone(),
+        (false, true) => doc! {"$and": [access]},
+        (false, false) => doc! {"$and": [client, access]},
     }
 }
 
@@ -111,7 +112,7 @@ fn unknown(property: &str) -> Refusal {
 }
 
 /// Joins conditions. Two conditions on one field stay two.
-fn all(mut conditions: Vec<Document>) -> Document {
+pub(crate) fn all(mut conditions: Vec<Document>) -> Document {
     conditions.retain(|condition| !condition.is_empty());
     if conditions.len() == 1 { conditions.remove(0) } else { joined("$and", conditions) }
 }

@@ -19,7 +19,7 @@ use crate::documents::json;
 use crate::documents::search::shown;
 use crate::query::facets::{Facet, Facets};
 use crate::query::page::Cursor;
-use crate::query::{Find, under};
+use crate::query::{Find, all, under};
 
 /// The facets that a request computes at once.
 const FACETS_AT_ONCE: usize = 4;
@@ -42,7 +42,7 @@ impl Store {
         let mut page = find.page.clone();
         let mut client = find.filter.clone();
         if let Some(cursor) = after {
-            client = doc! {"$and": [client, cursor.condition()]};
+            client = all(vec![client, cursor.condition()]);
             (page.skip, page.sort) = (0, cursor.sort());
         }
         let find = &Find { page, ..find.clone() };
