@@ -68,6 +68,9 @@ pub async fn fill(
     let start = if existing > 0 { Start::Continued } else { Start::Empty };
     if start == Start::Continued {
         tell(format!("continuing: the database has {existing} datasets"));
+    } else {
+        let begun = store.begin_jobs(order.at(0)).await;
+        begun.map_err(|source| Error::Storage { done: 0, source })?;
     }
     let mut batches = stream::iter(batches(order.datasets))
         .map(|numbers| {
@@ -133,11 +136,16 @@ fn batches(datasets: u64) -> impl Iterator<Item = Range<u64>> {
 impl Fill {
     /// The stored form of a dataset.
     fn dataset(&self, number: u64) -> Result<Document, Refusal> {
-        let back = i64::try_from(self.datasets.saturating_sub(number)).unwrap_or(i64::MAX);
-        let at = DateTime::from_millis(self.end_ms.saturating_sub(back.saturating_mul(APART_MS)));
+        let at = self.at(number);
         let creation =
             dataset::Creation { pid: String::new(), by: "fill", at, types: &[], tape_redundancy: None };
         dataset::create(&self.body(number, at), Version::V3, &creation)
+    }
+
+    /// The time of a dataset.
+    fn at(&self, number: u64) -> DateTime {
+        let back = i64::try_from(self.datasets.saturating_sub(number)).unwrap_or(i64::MAX);
+        DateTime::from_millis(self.end_ms.saturating_sub(back.saturating_mul(APART_MS)))
     }
 
     fn body(&self, number: u64, at: DateTime) -> Value {

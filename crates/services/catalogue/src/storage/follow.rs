@@ -108,6 +108,16 @@ impl Store {
         Ok(self.progress.find_one(doc! {"_id": job}).max_time(READ_MAX).await?.is_some())
     }
 
+    /// Lets jobs without a place begin at a moment before all datasets: from the year 1970 on, their first spans would be years.
+    ///
+    /// # Errors
+    /// The server failed.
+    pub(super) async fn begin_at(&self, job: &str, at: DateTime) -> Result<(), Error> {
+        let place = doc! {"$setOnInsert": {"at": at, "after": Bson::MinKey}};
+        self.progress.update_one(doc! {"_id": job}, place).upsert(true).await?;
+        Ok(())
+    }
+
     /// The first datasets that meet one condition after the other, in the order of their changes.
     async fn batch(
         &self,

@@ -22,7 +22,7 @@ const GROUP_BYTES_MAX: usize = 512;
 /// The maximum bytes of the readers in memory.
 const WRITTEN_BYTES_MAX: usize = 16 << 20;
 /// The key of the place of this job.
-const JOB: &str = "Dataset";
+pub(super) const JOB: &str = "Dataset";
 
 /// The result of a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

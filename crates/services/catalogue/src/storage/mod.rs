@@ -115,6 +115,15 @@ impl Store {
         Ok(store)
     }
 
+    /// Lets the jobs of a new catalogue begin at a moment before all of its datasets.
+    ///
+    /// # Errors
+    /// The server failed.
+    pub async fn begin_jobs(&self, at: bson::DateTime) -> Result<(), Error> {
+        self.begin_at(keys::JOB, at).await?;
+        self.begin_at(crate::documents::search::GRAMS, at).await
+    }
+
     /// Reads pages of the newest datasets by ranges of dates after this time; zero: at once.
     #[must_use]
     pub fn with_plain_max(self, plain_max: Duration) -> Self {

@@ -3,8 +3,10 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use bson::{Document, doc};
+use bson::{DateTime, Document, doc};
+use futures_util::TryStreamExt;
 use plimsoll_catalogue::fill::{Fill, fill};
+use plimsoll_catalogue::storage::Store;
 
 use crate::samples::NOW_MS;
 use crate::server;
@@ -29,6 +31,19 @@ async fn an_interrupted_fill_continues() {
     assert_eq!((said.len(), late.load(Ordering::Relaxed), inserts.swap(0, Ordering::Relaxed)), (0, 0, 3));
     let datasets = database.collection::<Document>("Dataset");
     let indexes = datasets.list_index_names().await.unwrap();
+    let progress = database.collection::<Document>("MetadataKeysProgress").find(doc! {}).await.unwrap();
+    let progress: Vec<Document> = progress.try_collect().await.unwrap();
+    let first = datasets.find_one(doc! {}).sort(doc! {"updatedAt": 1}).await.unwrap().unwrap();
+    assert_eq!(progress.len(), 2, "the jobs begin at the first dataset, not in 1970");
+    assert!(progress.iter().all(|it| it.get("at") == first.get("updatedAt")), "{progress:?}");
+    let later = DateTime::from_millis(NOW_MS + 10_000);
+    let store = Store::open(&database).await.unwrap();
+    let (mut read, mut all) = (usize::MAX, 0);
+    while read > 0 {
+        read = store.collect_keys(later).await.unwrap().datasets;
+        all += read;
+    }
+    assert_eq!(all, 1_200);
     assert!(indexes.len() > 20 && indexes.iter().any(|name| name.contains("Grams")), "{indexes:?}");
     let whole = datasets.find_one(doc! {"_id": "PID.SAMPLE.PREFIX/predefined_700"}).await.unwrap().unwrap();
     datasets
