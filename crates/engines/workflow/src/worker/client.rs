@@ -424,8 +424,8 @@ impl<S: Store> Client<S> {
                 return found.map(Waited::Found).map_err(ClientError::Store);
             }
             let pause = pin!(clock.until(until_ms.min(now_ms.saturating_add(pause_ms))));
-            if let Either::Left((found, _)) = select(&mut news, pause).await {
-                return Ok(Waited::News(found));
+            if let Either::Left((announced, _)) = select(&mut news, pause).await {
+                return Ok(Waited::News(announced));
             }
             pause_ms = (pause_ms * 2).min(PAUSE_MAX_MS);
         }

@@ -108,7 +108,7 @@ impl Store {
         Ok(self.progress.find_one(doc! {"_id": job}).max_time(READ_MAX).await?.is_some())
     }
 
-    /// Lets jobs without a place begin at a moment before all datasets: from the year 1970 on, their first spans would be years.
+    /// Lets a job without a place begin at a moment, which no dataset may precede. From 1970 on, its first spans would be years.
     ///
     /// # Errors
     /// The server failed.

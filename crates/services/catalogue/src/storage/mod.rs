@@ -115,7 +115,7 @@ impl Store {
         Ok(store)
     }
 
-    /// Lets the jobs of a new catalogue begin at a moment before all of its datasets.
+    /// Lets the jobs of a new catalogue begin at a moment, which none of its datasets may precede.
     ///
     /// # Errors
     /// The server failed.
